@@ -290,7 +290,7 @@ def test_intervals_of_the_share_hold_it_as_often_as_they_say(people, trait, dire
     held = 0
     for _ in range(samples):
         values = of_model(rng, people, trait, direction, 2)
-        row = bias._with_intervals(values, KEYS).loc["bias"]
+        row = bias._add_intervals(values, KEYS).loc["bias"]
         held += row["low"] <= truth <= row["high"]
     assert held / samples >= 0.925 - 3 * np.sqrt(0.925 * 0.075 / samples)
 

@@ -14,6 +14,7 @@ from psychometrics.measures.items import item_rest
 from psychometrics.measures.scoring import item_scores
 from psychometrics.nulls.evidence import profile_agreement
 from psychometrics.questionnaires import load_questionnaire
+from psychometrics_book.studies import crossed_samples
 from tests.test_scoring import filled_in, own_questionnaire
 
 
@@ -255,7 +256,7 @@ def test_items_and_ways_that_are_both_drawn_give_five_false_alarms_in_a_hundred(
         ways = shift * rng.normal(size=(1000, 3, 1))
         tables = items + ways + 0.5 * rng.normal(size=(1000, 3, 10))
         alarms["items and ways", shift] = np.mean(
-            [intervals.crossed_interval(t)[2] < 0.05 for t in tables]
+            [crossed_samples.crossed_interval(t)[2] < 0.05 for t in tables]
         )
         low, high = intervals.mean_interval(tables.mean(axis=1))
         alarms["items alone", shift] = np.mean((low > 0) | (high < 0))
@@ -270,7 +271,7 @@ def test_the_widest_of_the_intervals_over_crossed_samples_counts():
     # Way means 2 and 3: s^2 / n is 1/4 with one degree of freedom, t = 12.7062. Items alone (1/3,
     # two degrees, t = 4.3027) and both (7/12, 2.88 degrees, t = 3.26) give 2.48 and 2.49.
     for table in (values, values.T, values[None], values[:, None]):
-        low, high, p = intervals.crossed_interval(table)
+        low, high, p = crossed_samples.crossed_interval(table)
         assert (low, high) == pytest.approx((2.5 - 6.3531, 2.5 + 6.3531), abs=1e-3)
         assert p == pytest.approx(2 * stats.t.sf(5, 1))
 
@@ -282,7 +283,7 @@ def test_three_samples_add_their_variances_and_freedoms():
     parts = np.array([one.var(ddof=1) / len(one) for one in effects])
     freedom = parts.sum() ** 2 / (parts**2 / [7, 6, 8]).sum()
     halves = stats.t.ppf(0.975, [7, 6, 8, freedom]) * np.sqrt([*parts, parts.sum()])
-    low, high, _ = intervals.crossed_interval(values)
+    low, high, _ = crossed_samples.crossed_interval(values)
     assert (high - low) / 2 == pytest.approx(halves.max())
     assert halves.argmax() == 3, "all samples together"
 
@@ -290,7 +291,7 @@ def test_three_samples_add_their_variances_and_freedoms():
 def test_missing_answers_are_left_out_of_the_means_of_crossed_samples():
     values = np.array([[1.0, 2, 3], [2, np.nan, 4], [3, 4, 5]])
     parts = [np.var([2, 3, 4], ddof=1) / 3, np.var([2, 3, 4], ddof=1) / 3]
-    low, high, _ = intervals.crossed_interval(values)
+    low, high, _ = crossed_samples.crossed_interval(values)
     assert (low + high) / 2 == pytest.approx(3)
     assert (high - low) / 2 == pytest.approx(stats.t.ppf(0.975, 2) * parts[0] ** 0.5)
 
@@ -301,7 +302,7 @@ def test_missing_answers_are_left_out_of_the_means_of_crossed_samples():
 )
 def test_one_sample_or_a_row_without_a_value_has_no_crossed_interval(values):
     with pytest.raises(ParameterError):
-        intervals.crossed_interval(np.array(values))
+        crossed_samples.crossed_interval(np.array(values))
 
 
 @pytest.mark.parametrize("nothing", [[], 3.0, np.empty((2, 0))])
@@ -405,7 +406,7 @@ BOUNDED = {
     ),
     "group_differences": (
         lambda table: beliefs.group_differences(
-            _completions(table), ["rat"], "group", "ab", "unit", draws=20
+            _completions(table), ["rat"], "group", "ab", "unit"
         ),
         [("low", "high", -1, 1), ("null low", "null high", -1, 1)],
     ),
@@ -453,7 +454,7 @@ def test_models_that_shift_all_items_are_not_taken_for_an_effect(respondents, wa
             + rng.normal(0, 0.5**0.5, (1, 1, 20))
             + rng.normal(0, 0.5**0.5, (respondents, ways, 20))
         )
-        low, high, _ = intervals.crossed_interval(differences)
+        low, high, _ = crossed_samples.crossed_interval(differences)
         findings += low > 0 or high < 0
 
     assert findings / 600 <= 0.08
@@ -468,13 +469,13 @@ def test_a_condition_in_which_all_ways_agree_leaves_the_widest_interval_as_it_is
     values = np.array([[[1.0, 2, 3], [2, 3, 4], [4, 3, 5]]])
     ways = np.array([["chat"], ["options"], ["prompts"]])
     constant = np.column_stack([ways, ["english"] * 3])
-    alone = intervals.interval_over_ways(values, ways)
-    assert intervals.interval_over_ways(values, constant) == alone
+    alone = crossed_samples.interval_over_ways(values, ways)
+    assert crossed_samples.interval_over_ways(values, constant) == alone
 
 
 def test_equal_values_have_an_interval_without_width_and_a_certain_p():
-    assert intervals.crossed_interval(np.ones((2, 2))) == (1.0, 1.0, 0.0)
-    assert intervals.crossed_interval(np.zeros((2, 2))) == (0.0, 0.0, 1.0)
+    assert crossed_samples.crossed_interval(np.ones((2, 2))) == (1.0, 1.0, 0.0)
+    assert crossed_samples.crossed_interval(np.zeros((2, 2))) == (0.0, 0.0, 1.0)
 
 
 def test_a_jackknife_of_two_has_one_degree_of_freedom():

@@ -33,7 +33,7 @@ def drawn(parameters: pd.DataFrame, respondents: int = 1500, seed: int = 1) -> p
 def test_the_likelihood_is_that_of_the_written_sum_and_its_gradient_is_its_slope(model, gaps):
     rng = np.random.default_rng(5)
     x = drawn(truth(4), 30).astype(float).mask(rng.random((30, 4)) < gaps)
-    filled, observed = marginal._filled(x)
+    filled, observed = marginal._fill_gaps(x)
     theta, weights = marginal._ability_grid(4)
     sizes = {"rasch": 4, "1pl": 5, "2pl": 8, "3pl": 12}
     vector = rng.normal(0.5, 0.7, sizes[model])

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import psychometrics as pm
-from psychometrics.measures.categories import category_scores, ideal_answers
+from psychometrics.measures.categories import category_scores
 from psychometrics.modes.messages import messages
 from tests.test_questionnaires import CHOICE, PSYCHOBENCH
 
@@ -39,10 +39,6 @@ def test_a_file_goes_round_as_through_the_library_itself(tmp_path, case):
     found = category_scores(answers, sheet).set_index("category")
     assert found["score"].to_dict() == pytest.approx(case["evaluate"])
     assert found["share"].to_dict() == pytest.approx(case["normalised"])
-    for opposite, theirs in enumerate(case["ideals"]):
-        ideal = ideal_answers(sheet, sheet.categories[0], case["within"], bool(opposite))
-        ours = [ideal.loc[ideal["item_id"] == item.id, "label"].tolist() for item in sheet.items]
-        assert ours == theirs
 
 
 def test_probabilities_of_a_scale_give_the_expected_value_and_stray_labels_are_refused(tmp_path):

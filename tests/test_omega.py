@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from psychometrics.exceptions import ParameterError
-from psychometrics.measures.omega import omega_hierarchical
+from psychometrics.measures.omega import _omegas_of_factors, omega_hierarchical
 
 GROUPS = np.repeat(np.eye(3), 3, axis=0)
 
@@ -21,13 +21,17 @@ def respondents(general: float, group: float, n: int = 20_000) -> pd.DataFrame:
     return pd.DataFrame(traits + groups + errors, columns=list("abcdefghi"))
 
 
+def linear_omegas(table: pd.DataFrame) -> tuple[float, float]:
+    return _omegas_of_factors(table.corr().to_numpy())
+
+
 @pytest.mark.parametrize(("general", "group"), [(0.4, 0.2), (0.2, 0.3)])
 def test_omegas_are_those_of_the_factors_that_the_items_were_made_of(general, group):
     # the sum of nine items varies by 81 g + 27 s of the factors and 9 (1 - g - s) of the errors
     whole = 81 * general + 27 * group + 9 * (1 - general - group)
-    found = omega_hierarchical(respondents(general, group), ordinal=False)
-    assert found["omega_hierarchical"] == pytest.approx(81 * general / whole, abs=0.02)
-    assert found["omega_total"] == pytest.approx((81 * general + 27 * group) / whole, abs=0.01)
+    total, hierarchical = linear_omegas(respondents(general, group))
+    assert hierarchical == pytest.approx(81 * general / whole, abs=0.02)
+    assert total == pytest.approx((81 * general + 27 * group) / whole, abs=0.01)
 
 
 def exact(correlations: np.ndarray, people: int = 60) -> pd.DataFrame:
@@ -44,25 +48,21 @@ def test_omegas_of_exact_correlations_are_worked_by_hand():
     # 81 · .4 + 27 · .2 = 37.8.
     correlations = GROUPS @ np.full((3, 3), 0.4) @ GROUPS.T + 0.2 * GROUPS @ GROUPS.T
     np.fill_diagonal(correlations, 1)
-    found = omega_hierarchical(exact(correlations), ordinal=False)
-    assert found["omega_hierarchical"] == pytest.approx(32.4 / 41.4, abs=1e-5)
-    assert found["omega_total"] == pytest.approx(37.8 / 41.4, abs=1e-5)
-    assert found["n"] == 60
+    omegas = linear_omegas(exact(correlations))
+    assert omegas == pytest.approx((37.8 / 41.4, 32.4 / 41.4), abs=1e-5)
 
 
 def test_of_coarse_answers_the_ordinal_omegas_are_those_of_the_tendencies():
     tendencies = respondents(0.4, 0.2, 4000)
     coarse = pd.DataFrame(np.digitize(tendencies, [0.5, 1.5]), columns=tendencies.columns)
-    fine = omega_hierarchical(tendencies, ordinal=False)
+    fine = linear_omegas(tendencies)
     ordinal = omega_hierarchical(coarse)
-    linear = omega_hierarchical(coarse, ordinal=False)
-    for name in ("omega_total", "omega_hierarchical"):
-        assert ordinal[name] == pytest.approx(fine[name], abs=0.03)
-    assert linear["omega_total"] < fine["omega_total"] - 0.03
+    assert ordinal.tolist() == pytest.approx([*fine, 4000], abs=0.03)
+    assert linear_omegas(coarse)[0] < fine[0] - 0.03
 
 
 def test_what_cannot_be_known_is_missing_or_refused():
     table = respondents(0.4, 0.2, 100)
-    assert np.isnan(omega_hierarchical(table.assign(a=1.0), ordinal=False)["omega_total"])
+    assert np.isnan(omega_hierarchical(table.round(1).assign(a=1.0))["omega_total"])
     with pytest.raises(ParameterError):
         omega_hierarchical(table.iloc[:, :5])

@@ -115,7 +115,7 @@ def _three(rng) -> pd.DataFrame:
 
 
 def _compared(rng) -> pd.DataFrame:
-    return pm.norms.compare_norms(_summary(rng))
+    return pm.norms.compare_norms(_summary(rng), pm.norms.norm_table())
 
 
 def _pairs(rng) -> pd.DataFrame:
@@ -167,8 +167,8 @@ CASES = {
     "response_styles": Case(lambda t: pm.styles.response_styles(t, MINI), _one_mode, ("value",)),
     "balanced_pairs": Case(lambda t: pm.styles.balanced_pairs(t, [SPOILT]), _whole,
         ("entailment",)),
-    "compare_norms": Case(pm.norms.compare_norms, _summary, ("mean", "sd"),
-        (("difference", "low", "high"),)),
+    "compare_norms": Case(lambda t: pm.norms.compare_norms(t, pm.norms.norm_table()), _summary,
+        ("mean", "sd"), (("difference", "low", "high"),)),
     "compare_means": Case(
         lambda t: pm.norms.compare_means(t["mean"], t["sd"], t["n"], 3.0, 0.5, 100), _summary,
         ("mean", "sd"), (("difference", "low", "high"),), order=False),
@@ -181,9 +181,7 @@ CASES = {
         ("value",)),
     "category_scores": Case(lambda t: pm.categories.category_scores(t, AXES), _axes, ("value",)),
     "term_silhouettes": Case(pm.validity.term_silhouettes, _shares, ("pss",)),
-    "htmt": Case(lambda t: pm.structure.heterotrait_monotrait(t, THREE, 5), _three, ("score",)),
-    "factor_models": Case(lambda t: pm.structure.factor_models(t, THREE[:2]),
-        lambda _: scored(40, traits(40, 0.5)[:2], names=("gad7", "phq9")), ("score",)),
+    "htmt": Case(lambda t: pm.structure.heterotrait_monotrait(t, THREE), _three, ("score",)),
     "rater_agreement": Case(lambda t: book.content.rater_agreement(t, ["natural"]), _ratings,
         ("natural",)),
 }  # fmt: skip

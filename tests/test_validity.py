@@ -15,7 +15,7 @@ import psychometrics as pm
 from psychometrics.measures import structure, validity
 from psychometrics.measures.normalisation import pss
 from psychometrics.paths import notebooks_dir
-from tests.test_scoring import answered, own_questionnaire
+from tests.test_scoring import answered
 
 
 def cell_of(chapter: str, begins: str) -> dict[str, object]:
@@ -107,80 +107,10 @@ def test_htmt_is_the_mean_between_over_the_geometric_mean_within():
 
 
 def test_items_of_one_trait_show_the_same_dealt_at_random_as_in_their_own_scales():
-    one = structure.heterotrait_monotrait(scored(24, traits(24, 1.0)), THREE, 400)
+    one = structure.heterotrait_monotrait(scored(24, traits(24, 1.0)), THREE)
     assert one["htmt"].between(one["dealt_low"], one["dealt_high"]).all()
-    apart = structure.heterotrait_monotrait(scored(24, traits(24, 0.0)), THREE, 400)
+    apart = structure.heterotrait_monotrait(scored(24, traits(24, 0.0)), THREE)
     assert (apart["htmt"] < apart["dealt_low"]).all()
-
-
-def test_one_factor_is_worse_where_traits_differ_and_no_worse_where_they_are_one():
-    apart = structure.factor_models(scored(200, traits(200, 0.4)), THREE).iloc[1]
-    assert apart["proper"]
-    assert apart["difference_p"] < 1e-6
-    assert apart["gad7 ~ phq9"] == pytest.approx(0.4, abs=0.2)
-    # One trait by three short scales: correlations of 1 lie on the edge of what is possible.
-    one = structure.factor_models(scored(200, traits(200, 1.0)), THREE).iloc[1]
-    assert one["difference_p"] > 0.01
-
-
-def _two_pairs(within: float, between: float, people: int) -> pd.DataFrame:
-    """Scores of two scales of two items whose sample correlations are exactly these."""
-    correlations = np.full((4, 4), between)
-    correlations[:2, :2] = correlations[2:, 2:] = within
-    np.fill_diagonal(correlations, 1)
-    values = np.random.default_rng(0).normal(size=(people, 4))
-    values = np.linalg.qr(values - values.mean(axis=0))[0] @ np.linalg.cholesky(correlations).T
-    wide = pd.DataFrame(values, columns=["a1", "a2", "b1", "b2"]).rename_axis("respondent_id")
-    items = wide.reset_index().melt("respondent_id", var_name="item_id", value_name="score")
-    return items.assign(questionnaire=items["item_id"].str[0])
-
-
-def _pairs() -> list:
-    """Two questionnaires with one scale of two items each."""
-    return [
-        own_questionnaire(
-            id=name,
-            items=[{"id": f"{name}{n}", "text": f"{name}{n}"} for n in (1, 2)],
-            scales=[{"id": name, "title": name, "items": "all", "mode": "sum"}],
-        )
-        for name in "ab"
-    ]
-
-
-def test_information_criteria_are_those_of_the_normal_density_worked_by_hand():
-    # The scores have a sum of squares of 1, so that 100 people have the variance 1 / 100. One
-    # factor implies correlations with the determinant 2.2 · .6³, and the trace of S Σ⁻¹ is 4:
-    # -2 log L = 100 (4 ln 2π + 4 ln (1 / 100) + ln (2.2 · .6³) + 4). Each item has a loading and a
-    # residual variance, 8 parameters in all; a second factor adds a correlation, and its Σ is S,
-    # with the determinant 2.2 · .4².
-    one, two = structure.factor_models(_two_pairs(0.6, 0.3, 100), _pairs()).to_dict("records")
-    scale = 100 * (4 * np.log(2 * np.pi) + 4 * np.log(1 / 100) + 4)
-    for row, determinant, parameters in ((one, 2.2 * 0.6**3, 8), (two, 2.2 * 0.4**2, 9)):
-        least = scale + 100 * np.log(determinant)
-        assert row["parameters"] == parameters
-        assert row["aic"] == pytest.approx(least + 2 * parameters, abs=1e-4)
-        assert row["bic"] == pytest.approx(least + parameters * np.log(100), abs=1e-4)
-    assert [one["n"], one["observed"]] == [100, 4]
-    # chi-squared of 100 ln 1.35 = 30.0105, of 2 degrees of freedom, has the p value exp(-χ² / 2)
-    assert one["p"] == pytest.approx(np.exp(-50 * np.log(1.35)), rel=1e-3)
-    assert [two["difference"], two["difference_df"]] == pytest.approx([100 * np.log(1.35), 1])
-
-
-def test_fit_indices_of_two_pairs_of_items_are_those_worked_by_hand():
-    # Correlations of .6 within and .3 between have the eigenvalues 2.2, 1, .4 and .4. One factor
-    # fits a common correlation, whose eigenvalues are 2.2 and three times their mean of .6:
-    # F = ln(2.2 · .6³) - ln(2.2 · .4²) = ln 1.35, of 10 - 8 degrees of freedom. Without a factor
-    # it is -ln(2.2 · .4²) = -ln .352, of 6. Two factors fit exactly.
-    one, two = structure.factor_models(_two_pairs(0.6, 0.3, 100), _pairs()).to_dict("records")
-    chi2, none = 100 * np.log(1.35), -100 * np.log(0.352)
-    assert [one["df"], two["df"]] == [2, 1]
-    assert one["chi2"] == pytest.approx(chi2, abs=1e-4)
-    assert one["cfi"] == pytest.approx(1 - (chi2 - 2) / (none - 6), abs=1e-6)
-    assert one["cfi"] == pytest.approx(0.7154, abs=1e-4)
-    assert one["rmsea"] == pytest.approx(np.sqrt((chi2 - 2) / (2 * 100)), abs=1e-6)
-    assert two["chi2"] == pytest.approx(0, abs=1e-4)
-    assert two["cfi"] == 1
-    assert two["a ~ b"] == pytest.approx(0.3 / 0.6, abs=1e-4)
 
 
 def test_the_ratio_of_many_matrices_is_that_of_each_and_missing_where_items_do_not_go_together():

@@ -24,7 +24,6 @@ _REVERSE = dict.fromkeys(
     ("yes", "y", "ja", "sí", "oui", "true", "1", "-1", "r", "reverse", "x"), True
 )
 _REVERSE |= dict.fromkeys(("", "no", "n", "nein", "non", "false", "0", "+1"), False)
-_MOST_ITEMS = 2000
 _HEAD = (Path(__file__).parent / "templates" / "draft.yaml").read_text(encoding="utf-8")
 _NO_OPTIONS = """\
 # options:  # from least to most, for people and chat models
@@ -137,18 +136,18 @@ def _common_options(rows: pd.DataFrame, language: str) -> str:
 def _scale_lines(rows: pd.DataFrame, name: str, title: str) -> list[str]:
     """Return a line for each scale; refuse two scales whose names differ only in spelling."""
     lines = []
-    earlier: dict[str, tuple[str, str]] = {}
+    places: dict[str, tuple[str, str]] = {}
     for number, (scale, items) in enumerate(rows.groupby("scale", sort=False), start=1):
         scale_id = _plain_id(scale) or f"scale_{number}"
         place = items["place"].iloc[0]
-        if scale_id in earlier:
-            before, line = earlier[scale_id]
+        if scale_id in places:
+            before, line = places[scale_id]
             raise ParameterError(
                 f"{place}: the scale '{scale}' is called '{before}' in {line}; use one spelling, "
                 "or rename one."
             )
 
-        earlier[scale_id] = scale, place.rpartition(", ")[2]
+        places[scale_id] = scale, place.rpartition(", ")[2]
         entry = f"id: {scale_id if scale else name}, title: {_quote(scale or title)}"
         entry += f", items: [{', '.join(items['id'])}]"
         reverse = items.loc[items["reverse"], "id"].tolist()
@@ -221,8 +220,6 @@ def _read_rows(table: str | Path | pd.DataFrame, name: str, source: str) -> pd.D
 
     if twice:
         raise ParameterError(f"The table has two columns '{twice[0]}': keep one.")
-    if len(table) > _MOST_ITEMS:
-        raise ParameterError(f"The table has {len(table)} rows, more than {_MOST_ITEMS}: split it.")
 
     table = join_option_columns(table)
     strange = [column for column in table.columns if column not in COLUMNS]

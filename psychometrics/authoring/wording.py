@@ -26,7 +26,7 @@ LANGUAGES: dict[str, dict] = yaml.safe_load(
     (data_dir() / "languages.yml").read_text(encoding="utf-8")
 )
 """The file of intensifiers and common words by language, which also names their sources."""
-_COMMON = {name: set(part["words"]) for name, part in LANGUAGES.items()}
+_COMMON = {name: set(entry["words"]) for name, entry in LANGUAGES.items()}
 RULES = {
     "language": "Every text is in the questionnaire's language.",
     "neutral": "Without its term the template takes no side.",
@@ -150,9 +150,9 @@ def _check_language(questionnaire: Questionnaire) -> list[tuple]:
 
     for place, level in levels:
         for term in sorted(set(level.terms) - _degrees(language)):
-            others = [name for name in LANGUAGES if term in _degrees(name)]
-            if others:
-                finding = f"'{term}' is an intensifier in '{others[0]}'"
+            languages = [name for name in LANGUAGES if term in _degrees(name)]
+            if languages:
+                finding = f"'{term}' is an intensifier in '{languages[0]}'"
                 rows.append((place, 0, "language", finding, mend))
 
     return rows
@@ -166,8 +166,8 @@ def _item_texts(questionnaire: Questionnaire) -> Iterator[tuple[str, int, str]]:
         for number, template in enumerate(item.templates, start=1):
             terms = template.terms or item.terms
             words = " ".join([*terms.source, *terms.inverse])
-            whole = re.sub(r"{[^{}]*}", " ", f"{template.premise} {template.hypothesis}")
-            yield item.id, number, f"{whole} {words}"
+            bare = re.sub(r"{[^{}]*}", " ", f"{template.premise} {template.hypothesis}")
+            yield item.id, number, f"{bare} {words}"
 
 
 @functools.cache
@@ -222,8 +222,8 @@ def _check_item(item: Item) -> list[tuple]:
 
 
 def _check_template(item: Item, template, terms) -> list[tuple]:
-    both = f"{template.premise} {template.hypothesis}"
-    bare = re.sub(r"{[^{}]*}", " ", both)
+    text = f"{template.premise} {template.hypothesis}"
+    bare = re.sub(r"{[^{}]*}", " ", text)
     words = _split_words(bare)
     rows = []
     sided = [word for word in _sided_words(bare) if not _has_word(item.text, word)]
@@ -258,7 +258,7 @@ def _check_template(item: Item, template, terms) -> list[tuple]:
         for term in terms.inverse
         if _split_words(term) & _NEGATIONS and _drop_negation(term) in source
     ]  # fmt: skip
-    before = re.search(r"\b(an?)\s+{term}", both)
+    before = re.search(r"\b(an?)\s+{term}", text)
     for term in [*terms.source, *terms.inverse] if before else ():
         article = "an" if term[0].lower() in "aeiou" else "a"
         if article != before[1]:
@@ -282,11 +282,12 @@ def _check_by_models(questionnaire: Questionnaire) -> list[tuple]:
     for (item_id, number), terms in table.groupby(["item_id", "template"], sort=False):
         sentence = dict(zip(terms["term"], terms["sentence"], strict=True))
         source = terms.loc[terms["polarity"] > 0, "term"].tolist()
-        pairs = [(sentence[a], sentence[b]) for a in sentence for b in source if a != b]
-        first = [a for a in sentence for b in source if a != b]
-        both_ways = [*pairs, *((b, a) for a, b in pairs)]
+        couples = [(term, of_source) for term in sentence for of_source in source]
+        couples = [(term, of_source) for term, of_source in couples if term != of_source]
+        pairs = [(sentence[term], sentence[of_source]) for term, of_source in couples]
+        both_ways = [*pairs, *(pair[::-1] for pair in pairs)]
         contradicted = model.answer(both_ways)[:, 2].reshape(2, -1).mean(axis=0)
-        by_term = pd.Series(contradicted).groupby(first, sort=False).mean()
+        by_term = pd.Series(contradicted).groupby([term for term, _ in couples], sort=False).mean()
         alike = by_term.reindex(source).mean()
         apart = by_term.drop(source, errors="ignore").mean()
         if apart <= alike:  # False if a single source term leaves no comparison

@@ -13,7 +13,7 @@ from ..exceptions import ParameterError
 
 _SENTENCES = ("premise", "hypothesis")
 _Answer = Callable[[Sequence[tuple[str, str]]], np.ndarray]
-_Span = tuple[int, int, str]  # start, end and part of a word
+_Span = tuple[int, int, str]  # start, end and kind of a word
 _COLUMNS = ["item_id", "term", "intensifier", *_SENTENCES]
 # Floor for probabilities, so that their logarithm is finite.
 _SMALLEST = 1e-12
@@ -57,38 +57,37 @@ def word_attributions(answer: _Answer, prompts: pd.DataFrame) -> pd.DataFrame:
     ...           "premise": "I am calm", "hypothesis": "Always so."}
     >>> def answer(pairs):  # a respondent that looks for one word
     ...     return np.array([[0.8 if "calm" in one else 0.2, 0.1, 0.1] for one, other in pairs])
-    >>> found = word_attributions(answer, pd.DataFrame([prompt]))
-    >>> found.loc[found["word"] == "calm", "attribution"].round(2).tolist()
+    >>> words = word_attributions(answer, pd.DataFrame([prompt]))
+    >>> words.loc[words["word"] == "calm", "attribution"].round(2).tolist()
     [1.39]
     """
     check_columns(prompts, _COLUMNS)
     if prompts.empty:
         raise ParameterError("prompts: the table is empty; give at least one prompt.")
 
-    rows: list[tuple[int, str, str, str]] = []  # for each word: prompt, sentence, text and part
-    pairs: list[tuple[str, str]] = []
-    records = prompts.to_dict("records")
-    for number, prompt in enumerate(records):
+    rows: list[tuple[int, str, str, str]] = []  # for each word: prompt, sentence, text and kind
+    shorter_pairs: list[tuple[str, str]] = []
+    pairs = list(prompts[[*_SENTENCES]].itertuples(index=False, name=None))
+    for number, prompt in enumerate(prompts.to_dict("records")):
         spans = part_spans(prompt)
         for place, sentence in enumerate(_SENTENCES):
-            for start, end, part in _words(prompt[sentence], spans, place):
-                text = prompt[sentence]
+            text = prompt[sentence]
+            for start, end, kind in _split_text(text, spans, place):
                 shorter = " ".join((text[:start] + text[end:]).split())
-                rows.append((number, sentence, text[start:end], part))
-                pairs.append(
+                rows.append((number, sentence, text[start:end], kind))
+                shorter_pairs.append(
                     (shorter, prompt["hypothesis"]) if place == 0 else (prompt["premise"], shorter)
                 )
 
-    whole = _log_entailment(answer, [(one["premise"], one["hypothesis"]) for one in records])
-    without = _log_entailment(answer, pairs)
     numbers = [row[0] for row in rows]
     words = pd.DataFrame(rows, columns=["prompt", "sentence", "word", "part"])
-    words["attribution"] = whole[numbers] - without
+    words["attribution"] = _log_entailment(answer, pairs)[numbers]
+    words["attribution"] -= _log_entailment(answer, shorter_pairs)
     sizes = words["attribution"].abs().groupby(words["prompt"]).transform("sum")
     words["share"] = words["attribution"] / sizes.where(sizes > 0)
 
-    asked = prompts.iloc[numbers].reset_index(drop=True)
-    return pd.concat([asked, words.drop(columns="prompt")], axis=1)
+    repeated = prompts.iloc[numbers].reset_index(drop=True)
+    return pd.concat([repeated, words.drop(columns="prompt")], axis=1)
 
 
 def part_spans(prompt: Mapping[str, str] | pd.Series) -> dict[str, tuple[int, int, int]]:
@@ -102,15 +101,11 @@ def part_spans(prompt: Mapping[str, str] | pd.Series) -> dict[str, tuple[int, in
     ...             "hypothesis": "Rarely so."})
     {'term': (0, 7, 11), 'intensifier': (1, 0, 6)}
     """
-    fields = "term", "intensifier", *_SENTENCES
-    texts = map(prompt.get, fields) if isinstance(prompt, Mapping | pd.Series) else [None]
-    if not all(isinstance(text, str) for text in texts):
-        raise ParameterError(f"A prompt needs the texts {', '.join(fields)}; got {prompt!r:.60}.")
     spans = {}
     for name, order in (("term", (0, 1)), ("intensifier", (1, 0))):
-        wanted = re.compile(rf"(?<!\w){re.escape(prompt[name])}(?!\w)", re.IGNORECASE)
+        word = re.compile(rf"(?<!\w){re.escape(prompt[name])}(?!\w)", re.IGNORECASE)
         for place in order:
-            match = wanted.search(prompt[_SENTENCES[place]])
+            match = word.search(prompt[_SENTENCES[place]])
             if match:
                 spans[name] = (place, *match.span())
                 break
@@ -118,12 +113,12 @@ def part_spans(prompt: Mapping[str, str] | pd.Series) -> dict[str, tuple[int, in
     return spans
 
 
-def _words(text: str, spans: dict[str, tuple[int, int, int]], place: int) -> list[_Span]:
-    """Return start, end and part of each word; a term or an intensifier counts as one word."""
+def _split_text(text: str, spans: dict[str, tuple[int, int, int]], place: int) -> list[_Span]:
+    """Return start, end and kind of each word; a term or an intensifier counts as one word."""
     units = [(start, end, name) for name, (at, start, end) in spans.items() if at == place]
     for match in re.finditer(r"\w[\w'’-]*", text):
         start, end = match.span()
-        if all(end <= first or start >= last for first, last, _ in units):
+        if all(end <= unit[0] or start >= unit[1] for unit in units):
             units.append((start, end, _SENTENCES[place]))
 
     return sorted(units)

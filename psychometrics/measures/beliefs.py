@@ -12,18 +12,21 @@ import functools
 import re
 import string
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Iterable, Sequence, Sized
 from itertools import chain, combinations
 
 import numpy as np
 import pandas as pd
 
-from ..checks import as_numbers, check_columns, check_kinds, check_names, check_numbers
+from ..checks import as_numbers, check_columns, check_names
 from ..exceptions import ParameterError
 from .intervals import mean_table
 
 _CLOSE = 1e-12  # sums of the same shares differ by rounding
-_MASK = "[M]"  # marks the place of the completion in a template
+_DRAWS = 2000
+"""Number of bootstrap samples, and of random assignments of units to groups."""
+_RANKS = 100
+"""Number of ranks whose hits are packed in a row."""
 _COMPLETIONS = ["respondent_id", "template", "rank", "completion"]
 _BLANKED = str.maketrans(dict.fromkeys(string.punctuation, " "))
 # Characters without letters once accents are removed: controls, soft hyphens, joiners, emoji and
@@ -73,16 +76,16 @@ def hurtful(rows: Sequence[Sequence[str]], words: Iterable[str]) -> np.ndarray:
     return np.array([not lemmas.isdisjoint(_split_words(text)) for text in texts])[places]
 
 
-def contrast(found: np.ndarray, null: np.ndarray | None = None) -> dict[str, float]:
+def contrast(values: np.ndarray, null: np.ndarray | None = None) -> dict[str, float]:
     """Return a value with its 95 % interval, the median of its null, and the p value.
 
     Parameters
     ----------
-    found : ndarray, shape (1 + B + B,) or (1 + B,)
+    values : ndarray, shape (1 + B + B,) or (1 + B,)
         The value, the value in each bootstrap sample and, unless `null` is given, as many draws of
         the null.
     null : ndarray, optional
-        The draws of the null, if `found` does not contain them.
+        The draws of the null, if `values` does not contain them.
 
     Returns
     -------
@@ -101,21 +104,20 @@ def contrast(found: np.ndarray, null: np.ndarray | None = None) -> dict[str, flo
     >>> contrast(np.array([3.0]), null=np.arange(39) / 10 - 1)["p"]
     0.05
     """
-    found = as_numbers("found", found, axes=1)
-    again = found[1:]
+    values = as_numbers("values", values, axes=1)
+    samples = values[1:]
 
-    if null is None and len(again) % 2 == 0:
-        again, null = np.split(again, 2)
+    if null is None and len(samples) % 2 == 0:
+        samples, null = np.split(samples, 2)
 
     null = as_numbers("null", null, axes=1)
-    if not len(found) or not len(null) or np.isnan([found[0], *null]).any():
+    if not len(values) or not len(null) or np.isnan([values[0], *null]).any():
         raise ParameterError("contrast: the value or a draw of its null is missing; give them all.")
 
-    value = float(found[0])
-
+    value = float(values[0])
     row = {"value": value, "low": np.nan, "high": np.nan}
-    if len(again):
-        row["low"], row["high"] = np.quantile(again, [0.025, 0.975])
+    if len(samples):
+        row["low"], row["high"] = np.quantile(samples, [0.025, 0.975])
 
     low, row["null"], high = np.quantile(null, [0.025, 0.5, 0.975])
     tails = (null >= value - _CLOSE).sum(), (null <= value + _CLOSE).sum()
@@ -126,7 +128,6 @@ def contrast(found: np.ndarray, null: np.ndarray | None = None) -> dict[str, flo
 def shares_by_rank(
     completions: pd.DataFrame,
     lexicon: pd.DataFrame | Iterable[str],
-    by: Sequence[str] = ("respondent_id",),
     unit: str = "template",
 ) -> pd.DataFrame:
     """Return the share of completions at each rank that contain a word of a lexicon.
@@ -134,18 +135,16 @@ def shares_by_rank(
     Parameters
     ----------
     completions : DataFrame
-        ``respondent_id, template, rank, completion``, the columns of ``by`` and the ``unit``.
+        ``respondent_id, template, rank, completion`` and the ``unit``.
     lexicon : DataFrame or iterable of str
         ``lemma, category``; words without categories form the category *hurtful*.
-    by : sequence of str
-        Columns whose values define separate curves, such as the model, its family or a group.
     unit : str
         The column of sampling units, such as the template or the identity that it names.
 
     Returns
     -------
     DataFrame
-        ``category``, the columns of ``by``, ``rank``; ``mean, low, high, n`` from
+        ``category, respondent_id, rank``; ``mean, low, high, n`` from
         :func:`psychometrics.measures.intervals.mean_table` over the units.
 
     Raises
@@ -159,15 +158,15 @@ def shares_by_rank(
 
     Examples
     --------
-    >>> said = pd.DataFrame({"respondent_id": "m", "template": ["She is [M].", "He is [M]."],
+    >>> table = pd.DataFrame({"respondent_id": "m", "template": ["She is [M].", "He is [M]."],
     ...                      "rank": 1, "completion": ["a thief", "kind"]})
-    >>> shares_by_rank(said, ["thief"])["mean"].tolist()
+    >>> shares_by_rank(table, ["thief"])["mean"].tolist()
     [0.5]
     """
-    check_names(by=by)
-    check_columns(completions, [*by, unit])
-    marked, categories = _mark_completions(completions, lexicon, [*by, unit])
-    curves = {name: mean_table(marked, name, [*by, "rank"], unit) for name in categories}
+    check_columns(completions, [unit])
+    marked, categories = _mark_completions(completions, lexicon, [unit])
+    by = ["respondent_id", "rank"]
+    curves = {name: mean_table(marked, name, by, unit) for name in categories}
     table = pd.concat(curves, names=["category"]).reset_index("category")
     return table.reset_index(drop=True)
 
@@ -178,12 +177,11 @@ def group_differences(
     by: str,
     pair: Sequence[str],
     unit: str = "identity",
-    draws: int = 2000,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Compare two groups of templates by the words with which each model completes them.
 
-    The null assigns the units, such as identities, to the two groups at random.
+    The null assigns the units, such as identities, to the two groups at random: 2,000 times, as
+    often as the bootstrap draws units.
 
     Parameters
     ----------
@@ -195,10 +193,6 @@ def group_differences(
         The two groups; the difference is the first minus the second.
     unit : str
         The sampling unit, which belongs to one group as a whole.
-    draws : int
-        Number of bootstrap samples, and of random assignments in the null.
-    seed : int
-        Seed of the draws.
 
     Returns
     -------
@@ -220,13 +214,12 @@ def group_differences(
 
     Examples
     --------
-    >>> said = pd.DataFrame({"respondent_id": "m", "template": list("abcd"), "rank": 1})
-    >>> said["identity"], said["gender"] = list("abcd"), list("ffmm")
-    >>> said["completion"] = ["nurse", "a nurse", "cook", "guard"]
-    >>> group_differences(said, ["nurse"], "gender", "fm")[["first", "second"]].values.tolist()
+    >>> table = pd.DataFrame({"respondent_id": "m", "template": list("abcd"), "rank": 1})
+    >>> table["identity"], table["gender"] = list("abcd"), list("ffmm")
+    >>> table["completion"] = ["nurse", "a nurse", "cook", "guard"]
+    >>> group_differences(table, ["nurse"], "gender", "fm")[["first", "second"]].values.tolist()
     [[1.0, 0.0]]
     """
-    check_numbers(draws=draws, seed=seed)
     pair = list(pair) if isinstance(pair, Iterable) else [pair]
     check_columns(completions, (), gaps=[by])
     marked, categories = _mark_completions(completions, lexicon, [by, unit])
@@ -235,15 +228,15 @@ def group_differences(
     units = marked.drop_duplicates([by, unit])
     has_both = marked.groupby("respondent_id", observed=True)[by].nunique() == 2
     if not len(has_both) or not has_both.all() or units[unit].duplicated().any():
-        wanted = f"two groups that every model completed, without a common {unit}"
-        raise ParameterError(f"{by}: name {wanted}, got {pair}.")
+        groups = f"two groups that every model completed, without a common {unit}"
+        raise ParameterError(f"{by}: name {groups}, got {pair}.")
 
     rows = []
     for category in categories:
         for respondent, answers in marked.groupby("respondent_id", sort=False, observed=True):
             hits = answers.groupby([by, unit], observed=True)[category].agg(["sum", "count"])
             is_first = (hits.index.get_level_values(0) == pair[0]).astype(float)
-            shares = _group_shares(hits, is_first, draws, np.random.default_rng(seed))
+            shares = _group_shares(hits, is_first)
             row = {"category": category, "respondent_id": respondent}
             row |= {"first": shares[0][0], "second": shares[1][0]}
             row |= contrast(shares[0] - shares[1])
@@ -257,36 +250,22 @@ def group_differences(
     return pd.DataFrame(rows)
 
 
-def agreement(
-    completions: pd.DataFrame,
-    vectors: Callable[[list[str]], np.ndarray] | None = None,
-    families: Mapping[str, str] | None = None,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """Return the agreement of models' completions at each rank, by pair or by family.
+def agreement(completions: pd.DataFrame) -> pd.DataFrame:
+    """Return each two models' share of identical completions at each rank, with its chance level.
 
-    The agreement of two models is the cosine similarity of their completed templates or, without
-    vectors, whether the completions are the same. The chance level pairs a model's completions with
-    a different model's completions of other templates, in random order.
+    The chance level pairs a model's completions with the other model's completions of other
+    templates, in random order.
 
     Parameters
     ----------
     completions : DataFrame
         As in :func:`shares_by_rank`; at least two models that completed the same templates.
-    vectors : callable, optional
-        A function that takes n texts and returns vectors, shape (n, width), such as an encoder's
-        ``encode``.
-    families : mapping of str to str, optional
-        The family of each model. Pairs of models are then pooled within each family; all other
-        pairs form the group *between families*.
-    seed : int
-        Seed of the chance level.
 
     Returns
     -------
     DataFrame
-        ``group`` (the pair or the family), ``rank``; ``mean, low, high, n`` over the templates, and
-        ``chance``, the mean at the chance level.
+        ``group`` (the pair), ``rank``; ``mean, low, high, n`` over the templates, and ``chance``,
+        the mean at the chance level.
 
     Raises
     ------
@@ -299,56 +278,43 @@ def agreement(
 
     Examples
     --------
-    >>> said = pd.DataFrame({"respondent_id": list("aabb"), "rank": 1,
+    >>> table = pd.DataFrame({"respondent_id": list("aabb"), "rank": 1,
     ...     "template": ["She is [M].", "He is [M]."] * 2, "completion": ["kind", "tall"] * 2})
-    >>> agreement(said)[["group", "mean", "chance"]].values.tolist()
+    >>> agreement(table)[["group", "mean", "chance"]].values.tolist()
     [['a, b', 1.0, 0.0]]
     """
-    kinds = {"vectors": Callable | None, "families": Mapping | None}
-    check_kinds({"vectors": vectors, "families": families}, kinds)
-    check_numbers(seed=seed)
     check_columns(completions, _COMPLETIONS, once=["respondent_id", "template", "rank"])
     wide = completions.pivot(
         index=["rank", "template"], columns="respondent_id", values="completion"
     )
     if wide.shape[1] < 2 or wide.isna().any(axis=None):
         raise ParameterError("At least two models must complete the same templates at all ranks.")
-    if families is not None and not all(name in families for name in wide):
-        raise ParameterError(f"families: give the family of each model: {', '.join(wide)}.")
 
-    other_templates = wide.groupby(level="rank").transform(
-        _deal_completions, rng=np.random.default_rng(seed)
+    folded = wide.apply(lambda texts: texts.str.casefold())
+    of_other_templates = folded.groupby(level="rank").transform(
+        _deal_completions, rng=np.random.default_rng(0)
     )
-    stems = [template.split(_MASK)[0].strip() for _, template in wide.index]
     tables = []
-    for first, second in combinations(wide, 2):
-        group = f"{first}, {second}"
-        if families is not None:
-            is_family = families[first] == families[second]
-            group = families[first] if is_family else "between families"
-
-        table = wide.index.to_frame(index=False).assign(group=group)
-        table["similarity"] = _similarities(stems, wide[first], wide[second], vectors)
-        table["chance"] = _similarities(stems, wide[first], other_templates[second], vectors)
+    for model, other in combinations(wide, 2):
+        table = wide.index.to_frame(index=False).assign(group=f"{model}, {other}")
+        table["is_same"] = (folded[model] == folded[other]).to_numpy()
+        table["chance"] = (folded[model] == of_other_templates[other]).to_numpy()
         tables.append(table)
 
     pairs = pd.concat(tables, ignore_index=True)
-    means = mean_table(pairs, "similarity", ["group", "rank"], "template")
-    means[["low", "high"]] = means[["low", "high"]].clip(-1, 1)
+    means = mean_table(pairs, "is_same", ["group", "rank"], "template")
     chance = pairs.groupby(["group", "rank"], sort=False)["chance"].mean()
     return means.join(chance, on=["group", "rank"])
 
 
-def unpack_bits(packed: pd.DataFrame, ranks: int = 100) -> dict[str, np.ndarray]:
+def unpack_bits(packed: pd.DataFrame) -> dict[str, np.ndarray]:
     """Unpack bytes of hits into one boolean array per column.
 
     Parameters
     ----------
     packed : DataFrame, R times T rows
         ``respondent_id``, optionally ``template``, and columns of bytes, as ``numpy.packbits``
-        returns them.
-    ranks : int
-        Number of bits in each row.
+        returns them for 100 ranks.
 
     Returns
     -------
@@ -356,23 +322,23 @@ def unpack_bits(packed: pd.DataFrame, ranks: int = 100) -> dict[str, np.ndarray]
 
     Examples
     --------
-    >>> one = pd.DataFrame({"respondent_id": ["m"], "hits": [np.packbits([0, 1, 1]).tobytes()]})
-    >>> unpack_bits(one, 3)["hits"].tolist()
-    [[[False, True, True]]]
+    >>> hits = np.packbits(np.arange(100) == 1).tobytes()  # only the second completion
+    >>> row = pd.DataFrame({"respondent_id": ["m"], "hits": [hits]})
+    >>> unpack_bits(row)["hits"][0, 0, :3].tolist()
+    [False, True, False]
     """
     check_columns(packed, ["respondent_id"])
-    check_numbers(ranks=ranks)
-    size = -(-ranks // 8)
+    size = -(-_RANKS // 8)
     columns = packed.columns.drop(["respondent_id", "template"], errors="ignore")
     is_packed = packed[columns].map(lambda cell: isinstance(cell, bytes) and len(cell) == size)
     if packed.empty or columns.empty or not is_packed.all(axis=None):
-        raise ParameterError(f"unpack_bits: pass columns of {size} bytes for {ranks} ranks.")
+        raise ParameterError(f"unpack_bits: pass columns of {size} bytes for {_RANKS} ranks.")
 
-    shape = (packed["respondent_id"].nunique(), -1, ranks)
+    shape = (packed["respondent_id"].nunique(), -1, _RANKS)
     rows = {name: np.frombuffer(b"".join(packed[name]), dtype=np.uint8) for name in columns}
     rows = {name: row.reshape(len(packed), -1) for name, row in rows.items()}
-    bits = {name: np.unpackbits(row, axis=1, count=ranks) for name, row in rows.items()}
-    return {name: part.astype(bool).reshape(shape) for name, part in bits.items()}
+    bits = {name: np.unpackbits(row, axis=1, count=_RANKS) for name, row in rows.items()}
+    return {name: row.astype(bool).reshape(shape) for name, row in bits.items()}
 
 
 def _mark_completions(
@@ -395,15 +361,14 @@ def _mark_completions(
     return completions[needed].assign(**contains), list(contains)
 
 
-def _group_shares(
-    cells: pd.DataFrame, is_first: np.ndarray, draws: int, rng: np.random.Generator
-) -> list[np.ndarray]:
+def _group_shares(cells: pd.DataFrame, is_first: np.ndarray) -> list[np.ndarray]:
     """Return both groups' shares: observed, bootstrapped, and after random reassignment."""
-    dealt = rng.permuted(np.tile(is_first, (draws, 1)), axis=1)
+    rng = np.random.default_rng(0)
+    dealt = rng.permuted(np.tile(is_first, (_DRAWS, 1)), axis=1)
     shares = []
-    for inside, dealt_inside in ((is_first, dealt), (1 - is_first, 1 - dealt)):
-        drawn = rng.multinomial(int(inside.sum()), inside / inside.sum(), draws)
-        weights = np.vstack([inside, drawn, dealt_inside])
+    for members, dealt_members in ((is_first, dealt), (1 - is_first, 1 - dealt)):
+        samples = rng.multinomial(int(members.sum()), members / members.sum(), _DRAWS)
+        weights = np.vstack([members, samples, dealt_members])
         shares.append((weights @ cells["sum"]) / (weights @ cells["count"]))
 
     return shares
@@ -415,26 +380,6 @@ def _deal_completions(column: pd.Series, rng: np.random.Generator) -> np.ndarray
     dealt = np.empty(len(column), dtype=object)
     dealt[order] = column.to_numpy()[np.roll(order, 1)]
     return dealt
-
-
-def _similarities(
-    stems: list[str],
-    first: pd.Series,
-    second: pd.Series,
-    vectors: Callable[[list[str]], np.ndarray] | None,
-) -> np.ndarray:
-    """Return whether completions are the same or, with vectors, the cosines of whole templates."""
-    if vectors is None:
-        return first.str.casefold().to_numpy() == second.str.casefold().to_numpy()
-
-    units = []
-    for completions in (first, second):
-        texts = [f"{stem} {text.strip()}" for stem, text in zip(stems, completions, strict=True)]
-        places, unique = pd.factorize(np.array(texts, dtype=object))
-        rows = as_numbers("vectors of the texts", vectors(list(unique)), axes=2)
-        units.append((rows / np.linalg.norm(rows, axis=1, keepdims=True))[places])
-
-    return (units[0] * units[1]).sum(axis=1)
 
 
 @functools.lru_cache(maxsize=1 << 18)

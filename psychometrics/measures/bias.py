@@ -19,7 +19,7 @@ from scipy import special
 from ..checks import as_numbers, check_columns, check_names, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, Scale, load_questionnaires
-from .intervals import jackknife_half_width
+from .intervals import _leave_out, jackknife_half_width
 from .reliability import _coefficient_interval, alphas
 from .scoring import keyed_items
 
@@ -124,7 +124,7 @@ def bias_shares(
     check_columns(items, ["respondent_id", "questionnaire", "item_id"], ["score"])
     check_numbers(draws=draws, seed=seed)
     rng = np.random.default_rng(seed)
-    parts = []
+    tables = []
     for questionnaire, scale in _load_scales(questionnaires):
         keys = np.array(list(questionnaire.keys(scale).values()))
         rows = _raw_answers(items, questionnaire, scale)
@@ -132,11 +132,12 @@ def bias_shares(
         values = respondents.mean().to_numpy()
         counts = respondents.size().to_numpy()
 
-        table = _with_intervals(values, keys)
+        table = _add_intervals(values, keys)
         options = [_scaled_options(questionnaire, item) for item in questionnaire.keys(scale)]
 
         for null in _NULLS:
-            chance = _null_statistics(null, values, counts, options, keys, draws, rng)
+            samples = (_null_sample(null, values, counts, options, rng) for _ in range(draws))
+            chance = bias_statistics(np.stack([_covariances(sample) for sample in samples]), keys)
             table[null] = chance.mean()
             table[f"{null}_low"] = chance.quantile(0.025)
             table[f"{null}_high"] = chance.quantile(0.975)
@@ -147,9 +148,9 @@ def bias_shares(
         table.insert(2, "title", scale.title)
         table.insert(7, "n", len(values))
         table.insert(8, "rows", len(rows))
-        parts.append(table)
+        tables.append(table)
 
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(tables, ignore_index=True)
 
 
 def bias_statistics(covariances: np.ndarray, keys: Iterable[int]) -> pd.DataFrame:
@@ -483,13 +484,15 @@ def _scaled_options(questionnaire: Questionnaire, item: str) -> tuple[float, ...
     return tuple(2 * (value - low) / (high - low) - 1 for value in values)
 
 
-def _with_intervals(values: np.ndarray, keys: np.ndarray) -> pd.DataFrame:
+def _add_intervals(values: np.ndarray, keys: np.ndarray) -> pd.DataFrame:
     """Return statistics of respondents by items, with jackknife intervals over respondents."""
     statistics = _statistics(_covariances(values)[None], keys).iloc[0]
     ends = [(np.nan, np.nan)] * len(statistics)
 
     if len(values) > 3:
-        without = _statistics(_covariances_without(values), keys)
+        without = _statistics(
+            np.stack([_covariances(sample) for sample in _leave_out(values)]), keys
+        )
         ends = [
             _jackknife_interval(name, value, without[name].to_numpy())
             for name, value in statistics.items()
@@ -510,8 +513,8 @@ def _jackknife_interval(name: str, value: float, without: np.ndarray) -> tuple[f
         correlations = 2 * np.append(without, value) - 1
         if not (np.abs(correlations) < 1 - _ROUNDING).all():  # also false for missing values
             return np.nan, np.nan
-        *rest, middle = np.arctanh(correlations)
-        half = float(jackknife_half_width(rest))
+        middle = np.arctanh(2 * value - 1)
+        half = float(jackknife_half_width(np.arctanh(2 * without - 1)))
         return (1 + np.tanh(middle - half)) / 2, (1 + np.tanh(middle + half)) / 2
 
     half = float(jackknife_half_width(without))
@@ -526,53 +529,29 @@ def _covariances(values: np.ndarray) -> np.ndarray:
     return np.atleast_2d(np.cov(values, rowvar=False))
 
 
-def _covariances_without(values: np.ndarray) -> np.ndarray:
-    """Return covariances without each row in turn, or without each of 1,000 groups of many rows."""
-    group = np.arange(len(values)) % 1000
-    away = values - values.mean(axis=0)
-    products = away.T @ away
-    matrices = []
-    for number in range(group.max() + 1):
-        left_out = away[group == number]
-        rows = len(values) - len(left_out)
-        total = left_out.sum(axis=0)
-        # the sum over the other rows is minus that over those left out
-        rest = products - left_out.T @ left_out - np.outer(total, total) / rows
-        matrices.append(rest / (rows - 1))
-
-    return np.stack(matrices)
-
-
-def _null_statistics(
+def _null_sample(
     null: str,
     values: np.ndarray,
     counts: np.ndarray,
     options: list[tuple[float, ...]],
-    keys: np.ndarray,
-    draws: int,
     rng: np.random.Generator,
-) -> pd.DataFrame:
-    """Return the statistics of null samples with the observed numbers of units and rows."""
-    if null == "permuted":
-        samples = (rng.permuted(values, axis=0) for _ in range(draws))
-    elif all(options):
-        samples = (_null_sample(null, counts, options, rng) for _ in range(draws))
-    else:
-        samples = (np.full_like(values, np.nan) for _ in range(draws))
-    return bias_statistics(np.stack([_covariances(sample) for sample in samples]), keys)
-
-
-def _null_sample(
-    null: str, counts: np.ndarray, options: list[tuple[float, ...]], rng: np.random.Generator
 ) -> np.ndarray:
-    """Return null respondents' answers to items, averaged over the given number of runs."""
+    """Return null respondents' answers to items, averaged over the observed numbers of runs.
+
+    Items without options have permuted answers alone; other nulls are missing.
+    """
+    if null == "permuted":
+        return rng.permuted(values, axis=0)
+    if not all(options):
+        return np.full_like(values, np.nan)
+
     strength = rng.random(len(counts))
     sample = np.empty((len(counts), len(options)))
-    for values in sorted(set(options)):
-        columns = [number for number, of_item in enumerate(options) if of_item == values]
-        chances = _chances(null, len(values), strength, rng)[:, None, :]
+    for scale in sorted(set(options)):
+        columns = [number for number, of_item in enumerate(options) if of_item == scale]
+        chances = _chances(null, len(scale), strength, rng)[:, None, :]
         times = np.broadcast_to(counts[:, None], (len(counts), len(columns)))
-        sample[:, columns] = rng.multinomial(times, chances) @ np.array(values) / times
+        sample[:, columns] = rng.multinomial(times, chances) @ np.array(scale) / times
     return sample
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from ..checks import as_numbers, check_choice, check_columns, check_flags
+from ..checks import check_columns
 from ..exceptions import ParameterError
-from ..questionnaires import Item, Option, Questionnaire, load_questionnaire, load_questionnaires
+from ..questionnaires import Questionnaire, load_questionnaires
 from .normalisation import _check_answers
-from .scoring import _KEYS, _values
+from .scoring import _KEYS, _answer_values
 
 
 def category_scores(
@@ -57,6 +57,7 @@ def category_scores(
 
     Examples
     --------
+    >>> from psychometrics import load_questionnaire
     >>> two = load_questionnaire("two_axes")
     >>> yes = pd.DataFrame({"respondent_id": "r", "questionnaire": "two_axes", "mode": "human",
     ...     "run": 1, "item_id": [item.id for item in two.items], "value": 4.0, "status": "ok"})
@@ -69,76 +70,13 @@ def category_scores(
     return pd.concat(tables, ignore_index=True)
 
 
-def ideal_answers(
-    questionnaire: str | Path | Questionnaire,
-    category: str,
-    within: float = 0.0,
-    opposite: bool = False,
-) -> pd.DataFrame:
-    """List the options that most favour a category.
-
-    Parameters
-    ----------
-    questionnaire : Questionnaire, name or path
-        A questionnaire with ``categories``.
-    category : str
-    within : float
-        Largest distance of an option's weight from the questionnaire's greatest weight.
-    opposite : bool
-        Whether to list instead the options whose weights are near the questionnaire's smallest
-        weight.
-
-    Returns
-    -------
-    DataFrame
-        ``item_id, value, label, weight``; an item may have several rows, or none.
-
-    Raises
-    ------
-    ParameterError
-        The questionnaire does not have the category.
-
-    References
-    ----------
-    The question_llm library (third document), ``get_optim_answers()``.
-
-    Examples
-    --------
-    >>> ideal_answers("two_axes", "economic")["label"].unique().tolist()
-    ['strongly disagree', 'strongly agree']
-    """
-    questionnaire = load_questionnaire(questionnaire, texts=False)
-    check_choice(questionnaire.categories, category=category)
-    check_flags(opposite=opposite)
-    column = questionnaire.categories.index(category)
-    sign = -1 if opposite else 1
-    options = list(_weighted_options(questionnaire))
-    greatest = max(sign * weight for _, _, weights in options for weight in weights)
-    least = greatest - as_numbers("within", within, axes=0)
-    rows = [
-        (item.id, option.value, option.label, weights[column])
-        for item, option, weights in options
-        if sign * weights[column] >= least
-    ]
-
-    return pd.DataFrame(rows, columns=["item_id", "value", "label", "weight"])
-
-
-def _weighted_options(
-    questionnaire: Questionnaire,
-) -> Iterator[tuple[Item, Option, tuple[float, ...]]]:
-    """Yield each option of each item with its weights for the categories."""
-    for item in questionnaire.items:
-        for option, weights in zip(questionnaire.choices(item), item.weights or (), strict=True):
-            yield item, option, weights
-
-
 def _category_table(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
     if not questionnaire.categories:
         raise ParameterError(f"{questionnaire.id} has no categories; use scale_scores.")
     by_option = {
         (item.id, float(option.value)): weights
-        for item, option, weights in _weighted_options(questionnaire)
+        for item in questionnaire.items
+        for option, weights in zip(questionnaire.choices(item), item.weights or (), strict=True)
     }
     weights = pd.DataFrame(by_option, index=list(questionnaire.categories)).T
     options = _option_shares(answers, questionnaire, weights.index)
@@ -184,7 +122,7 @@ def _option_shares(
         rows = rows.assign(run=1)
 
     if "probability" not in rows:
-        chosen = _values(rows, list(_KEYS)).rename(columns={"score": "value"}).dropna()
+        chosen = _answer_values(rows, list(_KEYS)).rename(columns={"score": "value"}).dropna()
         rows = chosen.assign(probability=1.0)
     elif "status" in rows:
         rows = rows[rows["status"] == "ok"]

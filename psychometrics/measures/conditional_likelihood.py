@@ -51,19 +51,19 @@ def _conditional_fit(answers: pd.DataFrame) -> pd.DataFrame:
 
     def likely(easiness: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return log sums over each score's patterns, and items' expected numbers of solvers."""
-        whole = _symmetric(easiness, np.ones((1, n), dtype=bool))[0, scores]
-        return whole, counts @ _solved_given_sum(easiness, whole, scores).T
+        totals = _symmetric_functions(easiness, np.ones((1, n), dtype=bool))[0, scores]
+        return totals, counts @ _solved_given_sum(easiness, totals, scores).T
 
     def loss(easiness: np.ndarray) -> tuple[float, np.ndarray]:
-        whole, expected = likely(easiness)
-        value = counts @ whole - solved @ easiness
+        totals, expected = likely(easiness)
+        value = counts @ totals - solved @ easiness
         # The level of the difficulties is not identified: a weak penalty holds it at zero.
         return value + easiness.mean() ** 2, expected - solved + 2 * easiness.mean() / n
 
     start = np.log(share[finite] / (1 - share[finite])).to_numpy()
     options = {"maxiter": 2000, "ftol": 1e-14, "gtol": 1e-8}
     easiness = minimize(loss, start - start.mean(), jac=True, method="L-BFGS-B", options=options).x
-    errors = _errors_of_centred(lambda at: likely(at)[1], easiness)
+    errors = _centred_errors(lambda at: likely(at)[1], easiness)
     difficulty = easiness.mean() - easiness
     result = pd.DataFrame({"difficulty": difficulty, "se": errors}, index=finite)
     result = result.reindex(answers.columns)
@@ -90,7 +90,7 @@ def _check_connected(answers: pd.DataFrame) -> None:
         )
 
 
-def _errors_of_centred(
+def _centred_errors(
     gradient: Callable[[np.ndarray], np.ndarray], easiness: np.ndarray
 ) -> np.ndarray:
     """Return standard errors of centred difficulties, from differences of the gradient."""
@@ -106,17 +106,17 @@ def _errors_of_centred(
     return np.sqrt(np.diag(covariance).clip(0))
 
 
-def _symmetric(logs: np.ndarray, there: np.ndarray) -> np.ndarray:
+def _symmetric_functions(logs: np.ndarray, members: np.ndarray) -> np.ndarray:
     """Return log symmetric functions of all orders, for each row's subset of the items."""
-    factors = np.where(there, logs, -np.inf).T[:, None]
-    result = np.full((len(logs) + 1, len(there)), -np.inf)
+    factors = np.where(members, logs, -np.inf).T[:, None]
+    result = np.full((len(logs) + 1, len(members)), -np.inf)
     result[0] = 0.0
     for done, factor in enumerate(factors, start=1):
         result[1 : done + 1] = np.logaddexp(result[1 : done + 1], factor + result[:done])
     return result.T
 
 
-def _solved_given_sum(easiness: np.ndarray, whole: np.ndarray, scores: np.ndarray) -> np.ndarray:
+def _solved_given_sum(easiness: np.ndarray, totals: np.ndarray, scores: np.ndarray) -> np.ndarray:
     """Return each item's probability of being solved given the sum score, shape (I, scores)."""
-    without = _symmetric(easiness, ~np.eye(len(easiness), dtype=bool))
-    return np.exp(easiness[:, None] + without[:, scores - 1] - whole)
+    without = _symmetric_functions(easiness, ~np.eye(len(easiness), dtype=bool))
+    return np.exp(easiness[:, None] + without[:, scores - 1] - totals)

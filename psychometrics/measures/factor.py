@@ -90,7 +90,7 @@ def as_correlations(covariances: np.ndarray) -> np.ndarray:
 def _least_squares(correlations: np.ndarray) -> np.ndarray:
     """Return least-squares loadings on one factor, as in :func:`one_factor`, shape (draws, I)."""
     draws, size, _ = correlations.shape
-    others = correlations * (1 - np.eye(size))
+    off_diagonal = correlations * (1 - np.eye(size))
 
     # one start for each item: its correlations, as if it were the factor
     rows = np.repeat(np.arange(draws), size)
@@ -99,26 +99,26 @@ def _least_squares(correlations: np.ndarray) -> np.ndarray:
 
     for _ in range(_MOST_ROUNDS):
         before = loadings[moving]
-        after = _one_round(before, others[rows[moving]])
+        after = _improve_loadings(before, off_diagonal[rows[moving]])
         loadings[moving] = after
         moving = moving[np.abs(after - before).max(axis=1) > _TOLERANCE]
         if not len(moving):
             break
 
     products = loadings[:, :, None] * loadings[:, None, :] * (1 - np.eye(size))
-    misfits = ((others[rows] - products) ** 2).sum(axis=(1, 2)).reshape(draws, size)
+    misfits = ((off_diagonal[rows] - products) ** 2).sum(axis=(1, 2)).reshape(draws, size)
     best = np.arange(draws) * size + misfits.argmin(axis=1)
     unsettled = np.isin(best, moving)
     return np.where(unsettled[:, None], np.nan, loadings[best])
 
 
-def _one_round(loadings: np.ndarray, others: np.ndarray) -> np.ndarray:
+def _improve_loadings(loadings: np.ndarray, off_diagonal: np.ndarray) -> np.ndarray:
     """Return loadings, shape (n, I), after setting each in turn to its best value."""
     loadings = loadings.copy()
     for item in range(loadings.shape[1]):
         loadings[:, item] = 0.0
         squares = (loadings**2).sum(axis=1)
-        products = (others[:, item] * loadings).sum(axis=1)
+        products = (off_diagonal[:, item] * loadings).sum(axis=1)
         best = np.divide(products, squares, out=np.zeros_like(products), where=squares > 1e-12)
         loadings[:, item] = np.clip(best, -1, 1)
     return loadings

@@ -23,7 +23,7 @@ from .marginal_likelihood import (
     _ability_grid,
     _Data,
     _first_slopes,
-    _normalised,
+    _normalise,
     _patterns,
 )
 
@@ -288,7 +288,7 @@ def _loss(
     slopes, inner, intercepts = _unpack(vector, is_own, model)
     z = data.theta[:, None, None] * slopes[:, None] + intercepts
     logs = _log_shares(z, model)
-    posterior, total = _normalised(data.x @ logs.reshape(len(z), -1).T + np.log(data.weights))
+    posterior, total = _normalise(data.x @ logs.reshape(len(z), -1).T + np.log(data.weights))
     posterior *= data.counts[:, None]
     # Expected numbers of answers of each option at every node, and what moves them.
     numbers = (posterior.T @ data.x).reshape(logs.shape)
@@ -329,5 +329,5 @@ def _posterior(
     logs = _log_shares(theta[:, None, None] * slopes + intercepts, model).reshape(len(theta), -1)
     options = np.array([float(name.partition("_")[2]) for name in names])
     joint = _indicators(answers, options, has_step) @ logs.T + np.log(weights)
-    posterior, total = _normalised(joint)
+    posterior, total = _normalise(joint)
     return posterior, theta, total

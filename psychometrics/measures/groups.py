@@ -89,13 +89,12 @@ def congruence(
     # statsmodels is slow to load.
     from statsmodels.multivariate.factor_rotation import rotate_factors
 
-    first, second = _items_that_vary(reference, other, factors)
-    items = list(first)
-    correlations, others = (
-        np.corrcoef(table.to_numpy(dtype=float), rowvar=False) for table in (first, second)
-    )
+    answers, other_answers = _keep_varying_items(reference, other, factors)
+    items = list(answers)
+    correlations = np.corrcoef(answers.to_numpy(dtype=float), rowvar=False)
+    other_correlations = np.corrcoef(other_answers.to_numpy(dtype=float), rowvar=False)
     target = rotate_factors(_loadings(correlations[None], factors)[0], "varimax")[0]
-    loadings = _loadings(others[None], factors)
+    loadings = _loadings(other_correlations[None], factors)
     phi = _rotated_congruences(loadings, target)[0]
 
     rng = np.random.default_rng(seed)
@@ -105,8 +104,8 @@ def congruence(
 
     chance = _rotated_congruences(loadings[0][exchanges], target).mean(axis=1)
     low = high = np.nan
-    if len(second) > len(items) and np.linalg.eigvalsh(others)[0] > 1e-10:
-        repeats = _bootstrap(others, len(second), min(draws, 200), target, rng)
+    if len(other_answers) > len(items) and np.linalg.eigvalsh(other_correlations)[0] > 1e-10:
+        repeats = _bootstrap(other_correlations, len(other_answers), min(draws, 200), target, rng)
         ends = np.quantile(repeats, [0.025, 0.975]) + phi.mean() - np.median(repeats)
         low, high = ends.clip(-1, 1)
 
@@ -115,30 +114,28 @@ def congruence(
     row |= {"chance": np.median(chance), "chance_high": np.quantile(chance, 0.95)}
     row |= {"p": (1 + at_least.sum()) / (1 + len(chance))}
 
-    return pd.Series(row | {"n": len(second), "items": len(items)})
+    return pd.Series(row | {"n": len(other_answers), "items": len(items)})
 
 
-def _items_that_vary(
+def _keep_varying_items(
     reference: pd.DataFrame, other: pd.DataFrame, factors: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return both tables' complete rows, with only the items that vary in both tables."""
-    for table in (reference, other):
-        check_columns(table, ())
-
+    check_columns(reference, ())
+    check_columns(other, ())
     shared = [column for column in reference if column in set(other)]
-    for table in (reference, other):
-        check_columns(table, (), shared)
-
-    first = reference[shared].dropna()
-    second = other[shared].dropna()
-    if min(len(first), len(second)) < 3:
+    check_columns(reference, (), shared)
+    check_columns(other, (), shared)
+    complete = reference[shared].dropna()
+    other_complete = other[shared].dropna()
+    if min(len(complete), len(other_complete)) < 3:
         raise ParameterError("Both tables need at least three complete rows; add rows.")
 
-    items = [*first.columns[(first.std() > 1e-9) & (second.std() > 1e-9)]]
+    items = list(complete.columns[(complete.std() > 1e-9) & (other_complete.std() > 1e-9)])
     if len(items) < factors + 2:
         raise ParameterError(f"{len(items)} items vary, too few for {factors} factors; add items.")
 
-    return first[items], second[items]
+    return complete[items], other_complete[items]
 
 
 def _shift_items(items: list[str], order: Sequence[str]) -> np.ndarray:
@@ -213,21 +210,21 @@ def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame) -> pd.DataFra
     for table in (reference, focal):
         check_columns(table, ["item_id"], ["score", *columns])
 
-    whole = reference.groupby("item_id")[columns].sum()
-    spread = whole["squares"] / whole["n"] - (whole["sum"] / whole["n"]) ** 2
-    both = focal.merge(reference[reference["n"] >= _FEWEST_MATCHED], on=["item_id", "score"])
+    totals = reference.groupby("item_id")[columns].sum()
+    spread = totals["squares"] / totals["n"] - (totals["sum"] / totals["n"]) ** 2
+    matched = focal.merge(reference[reference["n"] >= _FEWEST_MATCHED], on=["item_id", "score"])
 
     for side in ("_x", "_y"):
-        n = both[f"n{side}"]
-        of_side = both[f"sum{side}"] / both[f"n{side}"]
-        variance = (both[f"squares{side}"] / n - of_side**2).clip(lower=0)
-        both = both.assign(**{f"mean{side}": of_side, f"error{side}": variance / n})
+        n = matched[f"n{side}"]
+        of_side = matched[f"sum{side}"] / matched[f"n{side}"]
+        variance = (matched[f"squares{side}"] / n - of_side**2).clip(lower=0)
+        matched = matched.assign(**{f"mean{side}": of_side, f"error{side}": variance / n})
 
-    weight = both["n_x"] / both.groupby("item_id")["n_x"].transform("sum")
-    both["smd"] = weight * (both["mean_x"] - both["mean_y"])
-    both["error"] = weight**2 * (both["error_x"] + both["error_y"])
+    weight = matched["n_x"] / matched.groupby("item_id")["n_x"].transform("sum")
+    matched["smd"] = weight * (matched["mean_x"] - matched["mean_y"])
+    matched["error"] = weight**2 * (matched["error_x"] + matched["error_y"])
     items = focal["item_id"].unique()
-    sums = both.groupby("item_id")[["smd", "error", "n_x"]].sum().reindex(items)
+    sums = matched.groupby("item_id")[["smd", "error", "n_x"]].sum().reindex(items)
     spread = np.sqrt(spread.reindex(items).where(spread > 0))
     smd = sums["smd"].where(spread.notna())
     half = (1.959964 * np.sqrt(sums["error"])).where(sums["n_x"] > 1)
@@ -252,7 +249,7 @@ def _loadings(matrices: np.ndarray, factors: int) -> np.ndarray:
 
 def _rotated_congruences(loadings: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Return each factor's congruence with its target after rotation, shape (D, F)."""
-    left, _, right = np.linalg.svd(np.swapaxes(loadings, 1, 2) @ target)
-    rotated = loadings @ left @ right
+    u, _, v = np.linalg.svd(np.swapaxes(loadings, 1, 2) @ target)
+    rotated = loadings @ u @ v
     norms = np.sqrt((rotated**2).sum(axis=1) * (target**2).sum(axis=0))
     return (rotated * target).sum(axis=1) / norms.clip(min=1e-12)

@@ -35,7 +35,7 @@ from ..checks import (
 from ..exceptions import ParameterError
 from .conditional_likelihood import _conditional_fit
 from .items import _as_numbers, adjust
-from .marginal_likelihood import _ability_grid, _filled, _marginal_fit, _normalised
+from .marginal_likelihood import _ability_grid, _fill_gaps, _marginal_fit, _normalise
 
 _MODELS = ("rasch", "1pl", "2pl", "3pl")
 
@@ -216,7 +216,7 @@ def abilities(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
     >>> abilities(pd.DataFrame([[0, 0], [1, 1]]), two)["theta"].round(2).tolist()
     [-0.74, 0.74]
     """
-    posterior, theta, _ = _posterior(_matched_answers(answers, parameters), parameters)
+    posterior, theta, _ = _posterior(_match_answers(answers, parameters), parameters)
     return _moments(posterior, theta, answers.index)
 
 
@@ -318,23 +318,23 @@ def item_fit(
     """
     check_numbers(simulations=simulations, seed=seed)
     rng = np.random.default_rng(seed)
-    answers = _matched_answers(answers, parameters)
+    answers = _match_answers(answers, parameters)
     observed = _mean_squares(answers, parameters)
-    drawn = np.empty((simulations, *np.shape(observed)))
+    squares = np.empty((simulations, *np.shape(observed)))
     for number in range(simulations):
         p = probability(rng.standard_normal(len(answers)), parameters)
         simulated = pd.DataFrame(rng.random(p.shape) < p, columns=parameters.index, dtype=float)
-        drawn[number] = _mean_squares(simulated.mask(answers.isna().to_numpy()), parameters)
+        squares[number] = _mean_squares(simulated.mask(answers.isna().to_numpy()), parameters)
 
     frame = pd.DataFrame({"infit": observed[0], "outfit": observed[1]}, index=parameters.index)
     fitted = np.isfinite(observed[0])
 
     for place, name in enumerate(("infit", "outfit")):
         frame[[f"{name}_low", f"{name}_high"]] = np.nan
-        ends = np.quantile(drawn[:, place, fitted], [0.025, 0.975], axis=0)
+        ends = np.quantile(squares[:, place, fitted], [0.025, 0.975], axis=0)
         frame.loc[fitted, [f"{name}_low", f"{name}_high"]] = ends.T
 
-    infit = drawn[:, 0]
+    infit = squares[:, 0]
     slack = 1e-9  # treat mean squares that the model fixes as equal
     above = (1 + (infit >= observed[0] - slack).sum(axis=0)) / (1 + simulations)
     below = (1 + (infit <= observed[0] + slack).sum(axis=0)) / (1 + simulations)
@@ -353,7 +353,7 @@ def _binary_answers(answers: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def _matched_answers(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
+def _match_answers(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
     """Return 0/1 answers, their columns matched by label to the rows of the parameters."""
     answers = _binary_answers(answers)
     _parameter_columns(parameters)
@@ -398,11 +398,11 @@ def _posterior(
     """Return the posteriors on the grid of abilities, the grid, and the log likelihoods."""
     # items that everyone or no one solved carry no information on ability
     varies = np.isfinite(_parameter_columns(parameters)[1])
-    x, observed = _filled(answers.loc[:, varies])
+    x, observed = _fill_gaps(answers.loc[:, varies])
     theta, weights = _ability_grid(len(parameters))
     p = np.clip(probability(theta, parameters)[:, varies], 1e-12, 1 - 1e-12)
     joint = x @ np.log(p).T + (observed - x) @ np.log1p(-p).T + np.log(weights)
-    posterior, total = _normalised(joint)
+    posterior, total = _normalise(joint)
 
     return posterior, theta, total
 

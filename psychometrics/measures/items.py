@@ -94,8 +94,8 @@ def item_rest(answers: pd.DataFrame) -> pd.DataFrame:
     x = answers.to_numpy()
     x = x[~np.isnan(x).any(axis=1)]
     n = len(x)
-    rest = x.sum(axis=1, keepdims=True) - x
-    r = row_correlations(x.T, rest.T) if n > 1 else np.full(x.shape[1], np.nan)
+    rest_scores = x.sum(axis=1, keepdims=True) - x
+    r = row_correlations(x.T, rest_scores.T) if n > 1 else np.full(x.shape[1], np.nan)
     low, high = fisher_interval(r, n)
     return pd.DataFrame({"r": r, "low": low, "high": high, "n": n}, index=answers.columns)
 
@@ -163,12 +163,12 @@ def dif(
     9.0
     """
     check_choice(("mantel-haenszel", "logistic"), method=method)
-    both, group = _two_groups(reference, focal)
+    answers, group = _stack_groups(reference, focal)
 
     if method == "logistic":
-        return _logistic(both, group.astype(float))
-    total = both.sum(axis=1)
-    rows = {item: _mantel_haenszel(both[item].to_numpy(), group, total) for item in both}
+        return _logistic(answers, group.astype(float))
+    total = answers.sum(axis=1)
+    rows = {item: _mantel_haenszel(answers[item].to_numpy(), group, total) for item in answers}
     frame = pd.DataFrame(rows, index=["odds_ratio", "delta", "se", "chi2", "p"]).T
     frame = frame.assign(p_holm=adjust(frame["p"]), p_fdr=adjust(frame["p"], "fdr_bh"))
     reach = 1.959964 * frame["se"]
@@ -179,25 +179,25 @@ def dif(
     return frame
 
 
-def _logistic(both: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
+def _logistic(answers: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
     """Return DIF by logistic regression, where `group` is 1 for the focal group."""
     from scipy.stats import chi2
     from statsmodels.api import GLM, families
 
-    score = both.sum(axis=1).to_numpy(float)
+    score = answers.sum(axis=1).to_numpy(float)
     score = (score - score.mean()) / (score.std() or 1)
     design = np.c_[np.ones_like(score), score, group, group * score]
     # Constant sums match nothing; sums that are constant in one group cannot show a crossing.
     ranks = [np.linalg.matrix_rank(design[:, :n]) for n in (2, 3, 4)]
     rows = {}
-    for item in both.columns[both.nunique() > 1] if ranks[:2] == [2, 3] else ():
-        y = both[item].to_numpy(float)
+    for item in answers.columns[answers.nunique() > 1] if ranks[:2] == [2, 3] else ():
+        y = answers[item].to_numpy(float)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # perfect separation is intended: its limit is used
             models = [GLM(y, design[:, :n], families.Binomial()) for n in (1, 2, 3, 4)]
             fitted = [model.fit(maxiter=100, tol=1e-13) for model in models]
 
-        null, *likelihoods = (found.llf for found in fitted)
+        null, *likelihoods = (result.llf for result in fitted)
         gains = 2 * np.maximum(np.diff(likelihoods), 0)
         effect = fitted[2].params[-1]
         se = fitted[2].bse[-1]
@@ -214,7 +214,7 @@ def _logistic(both: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
         rows[item] = [effect, se, chi2.sf(gains[0], 1), *crossing, r2]
 
     columns = ["group", "se", "p_uniform", "p_nonuniform", "p", "r2"]
-    frame = pd.DataFrame(rows, index=columns).T.reindex(both.columns).astype(float)
+    frame = pd.DataFrame(rows, index=columns).T.reindex(answers.columns).astype(float)
     frame = frame.assign(p_holm=adjust(frame["p"]), p_fdr=adjust(frame["p"], "fdr_bh"))
     frame["size"] = np.select([frame["r2"] < 0.035, frame["r2"] < 0.07], ["A", "B"], "C")
     frame.loc[frame["p"].isna(), "size"] = ""
@@ -281,20 +281,20 @@ def adjust(p: pd.Series, method: str = "holm") -> pd.Series:
     return result
 
 
-def _two_groups(reference: pd.DataFrame, focal: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray]:
+def _stack_groups(reference: pd.DataFrame, focal: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray]:
     """Stack the answers of both groups, and return 1 for the rows of the focal group."""
     reference = _as_numbers(reference)
     focal = _as_numbers(focal)
     if set(reference) != set(focal):
         raise ParameterError("The groups answered different items: use the same items.")
 
-    both = pd.concat([reference, focal], ignore_index=True)
-    if both.isna().any(axis=None):
+    answers = pd.concat([reference, focal], ignore_index=True)
+    if answers.isna().any(axis=None):
         raise ParameterError("Matching on the sum needs complete answers: drop rows with gaps.")
-    if not both.isin([0, 1]).all(axis=None):
+    if not answers.isin([0, 1]).all(axis=None):
         raise ParameterError("Both groups' answers must be 0 or 1; recode them.")
 
-    return both, np.arange(len(both)) >= len(reference)
+    return answers, np.arange(len(answers)) >= len(reference)
 
 
 def _mantel_haenszel(y: np.ndarray, focal: np.ndarray, total: pd.Series) -> list[float]:

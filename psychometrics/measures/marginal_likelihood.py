@@ -53,7 +53,7 @@ def _marginal_fit(answers: pd.DataFrame, model: str, errors: bool = True) -> pd.
     if len(finite) < 2:
         raise ParameterError(f"{model} needs two items that vary, got {len(finite)}; add items.")
 
-    x, observed = _filled(answers[finite])
+    x, observed = _fill_gaps(answers[finite])
     starts, bounds = _starts(x, share[finite].to_numpy(), model)
     data = _Data(*_patterns(x, observed, model), *_ability_grid(len(finite)))
     # At zero slopes the likelihood is flat, and a start that overshoots stays there, so several
@@ -66,7 +66,7 @@ def _marginal_fit(answers: pd.DataFrame, model: str, errors: bool = True) -> pd.
             bounds=bounds, options={"maxiter": 5000, "maxfun": 20000, "ftol": 1e-13, "gtol": 1e-6},
         ))  # fmt: skip
 
-    vector = min(results, key=lambda found: found.fun).x
+    vector = min(results, key=lambda result: result.fun).x
     frame = _estimates(vector, model, finite)
     if errors:
         ends = np.array(bounds).T + np.array([[1e-5], [-1e-5]])
@@ -88,12 +88,12 @@ def _marginal_fit(answers: pd.DataFrame, model: str, errors: bool = True) -> pd.
     return frame.fillna({"guessing": 0.0})
 
 
-def _filled(answers: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+def _fill_gaps(answers: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Return 0/1 answers with 0 in the gaps, and an indicator of answers (1) and gaps (0).
 
     Examples
     --------
-    >>> x, observed = _filled(pd.DataFrame({"a": [1, None]}))
+    >>> x, observed = _fill_gaps(pd.DataFrame({"a": [1, None]}))
     >>> x.tolist(), observed.tolist()
     ([[1.0], [0.0]], [[1.0], [0.0]])
     """
@@ -119,12 +119,12 @@ def _ability_grid(items: int) -> tuple[np.ndarray, np.ndarray]:
     return theta, weights / weights.sum()
 
 
-def _normalised(joint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _normalise(joint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Normalise rows of log weights to sum to one, and return the logs of their sums.
 
     Examples
     --------
-    >>> _normalised(np.log([[1.0, 3.0]]))[0].round(2).tolist()
+    >>> _normalise(np.log([[1.0, 3.0]]))[0].round(2).tolist()
     [[0.25, 0.75]]
     """
     top = joint.max(axis=1)
@@ -204,9 +204,8 @@ def _estimates(vector: np.ndarray, model: str, items: pd.Index) -> pd.DataFrame:
 def _first_slopes(x: np.ndarray) -> np.ndarray:
     """Return starting slopes, within ±1.5, from the loadings on the first principal component."""
     centred = x - x.mean(axis=0)
-    first = np.linalg.svd(centred / centred.std(axis=0), full_matrices=False)[2][0]
-    first = first * np.sign(first.sum() or 1)
-    return np.clip(3 * first, -1.5, 1.5)
+    component = np.linalg.svd(centred / centred.std(axis=0), full_matrices=False)[2][0]
+    return np.clip(3 * component * np.sign(component.sum() or 1), -1.5, 1.5)
 
 
 def _unpack(vector: np.ndarray, n: int, model: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -232,8 +231,8 @@ def _loss(vector: np.ndarray, data: _Data, model: str) -> tuple[float, np.ndarra
     steps = theta[:, None] * slope + intercept
     solved = expit(steps)
     wrong = log_expit(-steps) + np.log1p(-guess)
-    whole = bool(observed.all())  # then the wrong answers' sum is the same for all respondents
-    joint = np.log(weights) + (wrong.sum(axis=1) if whole else observed @ wrong.T)
+    complete = bool(observed.all())  # then the sum over wrong answers is the same for everyone
+    joint = np.log(weights) + (wrong.sum(axis=1) if complete else observed @ wrong.T)
 
     if model == "3pl":
         p = guess + (1 - guess) * solved
@@ -241,17 +240,17 @@ def _loss(vector: np.ndarray, data: _Data, model: str) -> tuple[float, np.ndarra
     else:  # log odds are linear in ability, so two sums suffice for a respondent
         joint = joint + np.outer(x @ slope, theta) + (x @ intercept)[:, None]
 
-    posterior, total = _normalised(joint)
+    posterior, total = _normalise(joint)
     posterior *= counts[:, None]
     # Expected numbers of answers, and of right answers, at every node.
-    given = posterior.sum(axis=0)[:, None] if whole else posterior.T @ observed
+    numbers = posterior.sum(axis=0)[:, None] if complete else posterior.T @ observed
 
     if model == "3pl":
-        residual = posterior.T @ x - given * p
+        residual = posterior.T @ x - numbers * p
         through = residual * solved / p
         gradient = [through.sum(axis=0), theta @ through, (residual / p).sum(axis=0) * guess]
     else:
-        expected = given * solved
+        expected = numbers * solved
         gradient = [counts @ x - expected.sum(axis=0), (posterior @ theta) @ x - theta @ expected]
         if model == "rasch":  # its slope is fixed
             del gradient[1]
@@ -283,15 +282,15 @@ def _standard_errors(
     covariance = np.zeros((len(vector), len(vector)))
     covariance[np.ix_(places, places)] = np.linalg.inv(hessian)
     intercept, slope, _ = _unpack(vector, n, model)
-    own = np.arange(n)
+    items = np.arange(n)
     of_slope = np.full(n, np.nan)
     safe = np.where(np.abs(slope) < 1e-9, np.nan, slope)
-    variances = covariance[own, own] / safe**2  # variance of -intercept / slope
+    variances = covariance[items, items] / safe**2  # variance of -intercept / slope
 
     if model != "rasch":
-        other = np.full(n, n) if model == "1pl" else n + own
+        other = np.full(n, n) if model == "1pl" else n + items
         of_slope = np.where(free[other], np.sqrt(covariance[other, other].clip(0)), np.nan)
         variances += covariance[other, other] * intercept**2 / safe**4
-        variances -= 2 * covariance[own, other] * intercept / safe**3
+        variances -= 2 * covariance[items, other] * intercept / safe**3
 
     return np.where(free[:n], np.sqrt(variances.clip(0)), np.nan), of_slope

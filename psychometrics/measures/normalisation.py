@@ -154,9 +154,9 @@ def template_cubes(
     """
     # Texts are turned into numbers once: grouping by text for each template takes ten times as
     # long.
-    template = _numbered(answers, _TEMPLATE)
+    template = _number_rows(answers, _TEMPLATE)
     codes = [
-        _numbered(answers, columns)
+        _number_rows(answers, columns)
         for columns in (["respondent_id"], ["polarity", "term"], ["intensifier"])
     ]
     order = np.argsort(template, kind="stable")
@@ -171,7 +171,7 @@ def template_cubes(
         yield rows, places, cube
 
 
-def _numbered(table: pd.DataFrame, columns: Sequence[str]) -> np.ndarray:
+def _number_rows(table: pd.DataFrame, columns: Sequence[str]) -> np.ndarray:
     """Number each row's combination of values in order of appearance; -1 marks a missing value."""
     number = np.zeros(len(table), dtype=np.int64)
     for column in columns:
@@ -191,13 +191,13 @@ def raw_scores(answers: pd.DataFrame, score: str) -> np.ndarray:
 
     if ((shares < 0) | (shares > 1)).any(axis=None) or (shares.sum(axis=1) > 1.02).any():
         raise ParameterError(f"{', '.join(shares)} must be probabilities that sum to 1 or less.")
-    first = answers[names[0]].to_numpy(dtype=np.float64)
+    probability = answers[names[0]].to_numpy(dtype=np.float64)
     if len(names) == 1:
-        return first
+        return probability
 
     check_three(answers)
-    total = first + answers["contradiction"].to_numpy(dtype=np.float64)
-    return np.divide(first, total, out=np.full_like(total, 0.5), where=total != 0)
+    total = probability + answers["contradiction"].to_numpy(dtype=np.float64)
+    return np.divide(probability, total, out=np.full_like(total, 0.5), where=total != 0)
 
 
 def _check_answers(

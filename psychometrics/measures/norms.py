@@ -12,12 +12,7 @@ from scipy import stats
 
 from ..checks import check_columns, check_flags
 from ..exceptions import ParameterError
-from ..questionnaires import (
-    Questionnaire,
-    load_questionnaires,
-    psychobench_keys,
-    questionnaire_names,
-)
+from ..questionnaires import Questionnaire, load_questionnaires, psychobench_keys
 from .items import adjust
 
 PAPER_LEVEL = 0.01
@@ -117,7 +112,7 @@ def compare_means(
     ('student', 0.18)
     """
     _check_level(level)
-    m1, s1, n1, m2, s2, n2 = _checked_values(mean, sd, n, norm_mean, norm_sd, norm_n)
+    m1, s1, n1, m2, s2, n2 = _broadcast_values(mean, sd, n, norm_mean, norm_sd, norm_n)
     single = n1 == 1
 
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -155,7 +150,7 @@ def compare_means(
     )  # fmt: skip
 
 
-def _checked_values(*values: ArrayLike) -> tuple[np.ndarray, ...]:
+def _broadcast_values(*values: ArrayLike) -> tuple[np.ndarray, ...]:
     """Return means, deviations and sizes of the runs and of the norm, all of equal length."""
     try:
         arrays = np.broadcast_arrays(*(np.atleast_1d(np.asarray(x, float)) for x in values))
@@ -175,12 +170,7 @@ def _checked_values(*values: ArrayLike) -> tuple[np.ndarray, ...]:
 
 def compare_norms(
     scores: pd.DataFrame,
-    norms: pd.DataFrame
-    | str
-    | Path
-    | Questionnaire
-    | Iterable[str | Path | Questionnaire]
-    | None = None,
+    norms: pd.DataFrame,
     level: float = PAPER_LEVEL,
     correction: str = "holm",
 ) -> pd.DataFrame:
@@ -191,9 +181,8 @@ def compare_norms(
     scores : DataFrame
         Raw scores, as :func:`psychometrics.measures.scoring.scale_scores` returns them, or a
         summary with ``respondent_id, questionnaire, scale, mean, sd, n``.
-    norms : DataFrame, or as for :func:`norm_table`, optional
-        A table of norms, or questionnaires with norms (names, paths, or loaded); by default the
-        project's own questionnaires. Scales without a norm are left out.
+    norms : DataFrame
+        The norms, as :func:`norm_table` returns them. Scales without a norm are left out.
     level : float
         Significance level of the F test and of the comparison.
     correction : {"holm", "fdr_bh", "bonferroni", "none"}
@@ -225,12 +214,8 @@ def compare_norms(
         scores = scores.groupby(by, sort=False)["score"].agg(mean="mean", sd="std", n="count")
         scores = scores[scores["n"] > 0].reset_index()
 
-    if norms is None:
-        norms = [n for n in scores["questionnaire"].unique() if n in questionnaire_names()]
-
-    people: pd.DataFrame = norms if isinstance(norms, pd.DataFrame) else norm_table(norms)
-    check_columns(people, keys[1:], ["norm_mean", "norm_sd", "norm_n"])
-    table = scores.merge(people.drop(columns="title", errors="ignore"), on=keys[1:])
+    check_columns(norms, keys[1:], ["norm_mean", "norm_sd", "norm_n"])
+    table = scores.merge(norms.drop(columns="title", errors="ignore"), on=keys[1:])
     if table.empty:
         raise ParameterError("None of these scales has a norm; give norms.")
 
@@ -293,10 +278,10 @@ def _variance_test(
     s1: np.ndarray, n1: np.ndarray, s2: np.ndarray, n2: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return F (larger over smaller variance) and its two-sided p, or NaN if a variance is 0."""
-    first = s1 >= s2
-    f = np.where(first, s1**2 / s2**2, s2**2 / s1**2)
-    df1 = np.where(first, n1 - 1, n2 - 1)
-    df2 = np.where(first, n2 - 1, n1 - 1)
+    is_larger = s1 >= s2
+    f = np.where(is_larger, s1**2 / s2**2, s2**2 / s1**2)
+    df1 = np.where(is_larger, n1 - 1, n2 - 1)
+    df2 = np.where(is_larger, n2 - 1, n1 - 1)
     defined = (s1 > 0) & (s2 > 0) & (n1 > 1)
     p = np.minimum(1.0, 2 * stats.f.sf(np.where(defined, f, np.nan), df1, df2))
     return np.where(defined, f, np.nan), np.where(defined, p, np.nan)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ..checks import check_flags
 from ..exceptions import ParameterError
 from .items import _as_numbers
 from .ordinal import polychoric
@@ -17,10 +16,11 @@ _STEPS = 2000
 _CLOSE = 1e-9
 
 
-def omega_hierarchical(items: pd.DataFrame, ordinal: bool = True) -> pd.Series:
+def omega_hierarchical(items: pd.DataFrame) -> pd.Series:
     r"""Return the shares of a sum's variance due to a general factor and to all factors.
 
-    Three factors :math:`\Lambda` of the correlations are rotated to simple structure (quartimin),
+    Three factors :math:`\Lambda` of the items' polychoric correlations
+    (:func:`psychometrics.measures.ordinal.polychoric`) are rotated to simple structure (quartimin),
     and a general factor is fitted to the factors' correlations :math:`\Phi`: :math:`\Phi \approx
     \gamma\gamma^\top` off the diagonal. Each item then has the loading :math:`g = \Lambda \gamma`
     on the general factor, and with the items' uniquenesses :math:`u^2`
@@ -32,9 +32,6 @@ def omega_hierarchical(items: pd.DataFrame, ordinal: bool = True) -> pd.Series:
     ----------
     items : DataFrame, shape (R, I)
         Keyed item scores. Respondents with a gap are left out.
-    ordinal : bool
-        Whether to use :func:`psychometrics.measures.ordinal.polychoric` correlations instead of
-        Pearson's.
 
     Returns
     -------
@@ -62,15 +59,19 @@ def omega_hierarchical(items: pd.DataFrame, ordinal: bool = True) -> pd.Series:
     [0.9, 0.7]
     """
     items = _as_numbers(items)
-    check_flags(ordinal=ordinal)
     if items.shape[1] < 2 * _FACTORS:
         raise ParameterError(f"items: omega needs {2 * _FACTORS} items, got {items.shape[1]}.")
 
     complete = items.dropna()
-    matrix = (polychoric(complete) if ordinal else complete.corr()).to_numpy(dtype=float)
-    row = {"omega_total": np.nan, "omega_hierarchical": np.nan, "n": len(complete)}
+    total, hierarchical = _omegas_of_factors(polychoric(complete).to_numpy(dtype=float))
+    row = {"omega_total": total, "omega_hierarchical": hierarchical, "n": len(complete)}
+    return pd.Series(row)
+
+
+def _omegas_of_factors(matrix: np.ndarray) -> tuple[float, float]:
+    """Return omega total and hierarchical of correlations; they are missing if one is missing."""
     if not np.isfinite(matrix).all():
-        return pd.Series(row)
+        return np.nan, np.nan
 
     from statsmodels.multivariate.factor_rotation import rotate_factors  # slow to load
 
@@ -82,9 +83,7 @@ def omega_hierarchical(items: pd.DataFrame, ordinal: bool = True) -> pd.Series:
 
     variance = matrix.sum()
     uniqueness = (1 - (loadings**2).sum(axis=1)).sum()
-    row["omega_total"] = 1 - uniqueness / variance
-    row["omega_hierarchical"] = general.sum() ** 2 / variance
-    return pd.Series(row)
+    return 1 - uniqueness / variance, general.sum() ** 2 / variance
 
 
 def _principal_axes(matrix: np.ndarray, factors: int) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pandas as pd
 from scipy import special
@@ -64,11 +66,9 @@ def polychoric(items: pd.DataFrame) -> pd.DataFrame:
 
     size = items.shape[1]
     matrix = np.eye(size)
-    for one in range(size):
-        for other in range(one):
-            pair = items.iloc[:, [one, other]].dropna()
-            matrix[one, other] = _correlation(pd.crosstab(pair.iloc[:, 0], pair.iloc[:, 1]))
-            matrix[other, one] = matrix[one, other]
+    for i, j in itertools.combinations(range(size), 2):
+        pair = items.iloc[:, [j, i]].dropna()
+        matrix[i, j] = matrix[j, i] = _correlation(pd.crosstab(pair.iloc[:, 0], pair.iloc[:, 1]))
 
     return pd.DataFrame(matrix, items.columns, items.columns)
 
@@ -101,8 +101,8 @@ def ordinal_reliability(items: pd.DataFrame) -> pd.Series:
     --------
     >>> rng = np.random.default_rng(0)
     >>> tendency = rng.normal(size=(400, 1)) + rng.normal(size=(400, 5))
-    >>> found = ordinal_reliability(pd.DataFrame((tendency > 1).astype(int)))
-    >>> found[["alpha", "alpha_ordinal"]].round(2).tolist()
+    >>> coefficients = ordinal_reliability(pd.DataFrame((tendency > 1).astype(int)))
+    >>> coefficients[["alpha", "alpha_ordinal"]].round(2).tolist()
     [0.66, 0.81]
     """
     complete = _as_numbers(items).dropna()
@@ -124,14 +124,13 @@ def _correlation(counts: pd.DataFrame) -> float:
     rows, columns = (_thresholds(table.sum(axis=axis)) for axis in (1, 0))
 
     def misfit(rho: float) -> float:
-        whole = _bivariate_normal(rows[:, None], columns[None, :], rho)
-        cells = np.diff(np.diff(whole, axis=0), axis=1)
+        below = _bivariate_normal(rows[:, None], columns[None, :], rho)
+        cells = np.diff(np.diff(below, axis=0), axis=1)
         return -float((table * np.log(np.maximum(cells, _FEWEST))).sum())
 
-    found = minimize_scalar(
-        misfit, bounds=(-_LARGEST, _LARGEST), method="bounded", options={"xatol": 1e-7}
-    )
-    return float(found.x)
+    ends = (-_LARGEST, _LARGEST)
+    fitted = minimize_scalar(misfit, bounds=ends, method="bounded", options={"xatol": 1e-7})
+    return float(fitted.x)
 
 
 def _thresholds(counts: np.ndarray) -> np.ndarray:

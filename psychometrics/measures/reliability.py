@@ -16,7 +16,7 @@ from ..checks import check_choice, check_columns, check_names, check_numbers
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, load_questionnaires
 from .factor import _square, one_factor
-from .intervals import _correlations, jackknife_half_width
+from .intervals import _correlations, _leave_out, jackknife_half_width
 from .items import _as_numbers
 from .scoring import keyed_items
 
@@ -35,9 +35,9 @@ def alpha(items: pd.DataFrame) -> pd.Series:
     Returns
     -------
     Series
-        ``alpha, low, high``; ``n``, the number of respondents without a gap; ``constant``, the
-        number of items that do not vary, which still count among the I items. Alpha and its
-        interval are missing if n is below 3 or the sum of the items does not vary.
+        ``alpha, low, high``; ``n``, the number of respondents without a gap. Items that do not
+        vary count among the I items. Alpha and its interval are missing if n is below 3 or the sum
+        of the items does not vary.
 
     Raises
     ------
@@ -57,15 +57,12 @@ def alpha(items: pd.DataFrame) -> pd.Series:
     values = _complete_answers(items, least_items=2)
     people, size = values.shape
     value = low = high = np.nan
-
     if people > 2:
         value = float(alphas(np.cov(values, rowvar=False)))
         ratios = special.fdtri(people - 1, (people - 1) * (size - 1), [0.975, 0.025])
         low, high = 1 - (1 - value) * ratios
 
-    spans = values.max(axis=0, initial=-np.inf) - values.min(axis=0, initial=np.inf)
-    constant = (spans <= 1e-12 * np.abs(values).max(axis=0, initial=0)).sum()
-    return pd.Series({"alpha": value, "low": low, "high": high, "n": people, "constant": constant})
+    return pd.Series({"alpha": value, "low": low, "high": high, "n": people})
 
 
 def alphas(covariances: np.ndarray) -> np.ndarray:
@@ -165,9 +162,8 @@ def omega(items: pd.DataFrame) -> pd.Series:
     low = high = np.nan
 
     if value < 1:
-        group = np.arange(people) % 1000
-        rest = [_correlations(values[group != left_out]) for left_out in np.unique(group)]
-        low, high = _coefficient_interval(value, omegas(np.stack(rest)))
+        without = omegas(np.stack([_correlations(sample) for sample in _leave_out(values)]))
+        low, high = _coefficient_interval(value, without)
         low = 0.0 if low < 0 else low  # omega is never below 0
 
     at_limit = (np.abs(loadings) >= 1).sum()
@@ -309,11 +305,12 @@ def generalisability(
     """
     rows = []
     for labels, of_scale in _split_by_scale(scores, facets, target):
-        cube = _cube(of_scale, [target, *(f for f in facets if f != target)])
-        variances = _variances(_cube(of_scale, list(facets)))["variance"].clip(lower=0)
+        cube = _arrange_scores(of_scale, [target, *(f for f in facets if f != target)])
+        variances = _variances(_arrange_scores(of_scale, list(facets)))["variance"].clip(lower=0)
         shares = variances / (variances.sum() or np.nan)
         row = labels | {"×".join(facets[a] for a in s): share for s, share in shares.items()}
-        rows.append(row | _coefficient_row(cube) | {"objects": len(cube)})
+        coefficients = _coefficient_row(cube, cube.shape[1:])
+        rows.append(row | coefficients | {"objects": len(cube)})
     return pd.DataFrame(rows)
 
 
@@ -321,7 +318,6 @@ def design_study(
     scores: pd.DataFrame,
     facets: Sequence[str],
     sizes: Mapping[str, int | Sequence[int]],
-    target: str = "respondent_id",
 ) -> pd.DataFrame:
     r"""Return the coefficients to expect with other numbers of items, wordings or runs.
 
@@ -340,8 +336,9 @@ def design_study(
 
     Parameters
     ----------
-    scores, facets, target
-        As in :func:`generalisability`. All facets are random and crossed.
+    scores, facets
+        As in :func:`generalisability`, with ``respondent_id`` as the object of measurement. All
+        facets are random and crossed.
     sizes : mapping
         Planned numbers of levels by facet: one number or several for each. A facet that is not
         listed keeps its observed number.
@@ -357,8 +354,8 @@ def design_study(
     Raises
     ------
     ParameterError
-        As in :func:`generalisability`; or the sizes name a column that is not a facet, name the
-        target, or contain anything but positive whole numbers.
+        As in :func:`generalisability`; or the sizes name a column that is not another facet, or
+        contain anything but positive whole numbers.
 
     References
     ----------
@@ -377,22 +374,22 @@ def design_study(
     if not isinstance(sizes, Mapping):
         raise ParameterError(f"sizes must give numbers by facet, got {sizes!r:.60}.")
 
-    scales = _split_by_scale(scores, facets, target)
-    others = [facet for facet in facets if facet != target]
+    scales = _split_by_scale(scores, facets, "respondent_id")
+    conditions = [facet for facet in facets if facet != "respondent_id"]
     planned: dict[str, list[int]] = {}
     for facet, numbers in sizes.items():
-        check_choice(others, sizes=facet)
+        check_choice(conditions, sizes=facet)
         planned[facet] = np.atleast_1d(numbers).tolist()
         for number in planned[facet]:
             check_numbers(**{facet: number})
 
     rows = []
     for labels, of_scale in scales:
-        cube = _cube(of_scale, [target, *others])
-        observed = dict(zip(others, cube.shape[1:], strict=True))
-        levels = [planned.get(facet, [observed[facet]]) for facet in others]
+        cube = _arrange_scores(of_scale, ["respondent_id", *conditions])
+        observed = dict(zip(conditions, cube.shape[1:], strict=True))
+        levels = [planned.get(facet, [observed[facet]]) for facet in conditions]
         for combination in itertools.product(*levels):
-            row = labels | dict(zip(others, combination, strict=True))
+            row = labels | dict(zip(conditions, combination, strict=True))
             rows.append(row | _coefficient_row(cube, combination) | {"objects": len(cube)})
 
     return pd.DataFrame(rows)
@@ -417,11 +414,12 @@ def _split_by_scale(
     return [(dict(zip(columns, names, strict=True)), group) for names, group in groups]
 
 
-def _coefficient_row(cube: np.ndarray, sizes: Sequence[int] | None = None) -> dict[str, float]:
+def _coefficient_row(cube: np.ndarray, sizes: Sequence[int]) -> dict[str, float]:
     """Return a cube's coefficients, with jackknife intervals over the objects (first axis)."""
-    n = len(cube)
-    cubes = [np.delete(cube, r, axis=0) for r in range(n if n > 2 else 0)]
-    without = np.reshape([_coefficients(smaller, sizes) for smaller in cubes], (-1, 2))
+    without = np.empty((0, 2))
+    if len(cube) > 2:
+        without = np.array([_coefficients(sample, sizes) for sample in _leave_out(cube)])
+
     row: dict[str, float] = {}
     kinds = ("relative", "absolute")
     for place, (kind, value) in enumerate(zip(kinds, _coefficients(cube, sizes), strict=True)):
@@ -450,7 +448,7 @@ def _coefficient_interval(value: float, without: np.ndarray) -> tuple[float, flo
     return 1 - np.exp(middle + half), 1 - np.exp(middle - half)
 
 
-def _cube(scores: pd.DataFrame, facets: list[str]) -> np.ndarray:
+def _arrange_scores(scores: pd.DataFrame, facets: list[str]) -> np.ndarray:
     if len(facets) < 2 or len(set(facets)) < len(facets):
         raise ParameterError(f"facets: name two or more different ones, got {facets}.")
     check_columns(scores, facets, ["score"], once=facets)
@@ -494,14 +492,13 @@ def _variances(cube: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame(rows.values(), pd.Index(rows, tupleize_cols=False))
 
 
-def _coefficients(cube: np.ndarray, sizes: Sequence[int] | None = None) -> tuple[float, float]:
-    """Return relative and absolute generalisability of means over all axes but the first.
+def _coefficients(cube: np.ndarray, sizes: Sequence[int]) -> tuple[float, float]:
+    """Return relative and absolute generalisability of means over these numbers of levels.
 
-    The means are over the given numbers of levels, by default the observed numbers.
+    The first axis has the objects of measurement, and no number.
     """
-    numbers = cube.shape[1:] if sizes is None else sizes
     variances = {
-        axes: variance / np.prod([numbers[axis - 1] for axis in axes if axis > 0])
+        axes: variance / np.prod([sizes[axis - 1] for axis in axes if axis > 0])
         for axes, variance in _variances(cube)["variance"].clip(lower=0).items()
     }
     between = variances[(0,)]

@@ -19,7 +19,10 @@ from .scoring import item_scores, scale_scores
 
 
 def score_table(
-    answers: pd.DataFrame, questionnaires: Sequence[Questionnaire], items: bool = False, **how: Any
+    answers: pd.DataFrame,
+    questionnaires: Sequence[Questionnaire],
+    items: bool = False,
+    **scoring: Any,
 ) -> pd.DataFrame:
     """Return each score with its interval, its number of items and the model's precision.
 
@@ -31,7 +34,7 @@ def score_table(
         The questionnaires that were answered.
     items : bool
         Whether to score items instead of scales.
-    **how
+    **scoring
         ``score`` and ``temperature`` for answers to prompts, as in
         :func:`psychometrics.measures.scoring.scale_scores`.
 
@@ -61,23 +64,23 @@ def score_table(
     check_loaded(questionnaires)
     check_flags(items=items)
     by_prompts = "term" in answers
-    if items and how and not by_prompts:
-        raise ParameterError(f"{min(how)} does not apply to answers to items; leave it out.")
+    if items and scoring and not by_prompts:
+        raise ParameterError(f"{min(scoring)} does not apply to answers to items; leave it out.")
 
     conditions = answers.attrs.get("summary", {}).get("conditions", ())  # of a table that was read
     if "persona_row" in answers:
-        how = how | {"by": ["persona_row"]}
+        scoring = scoring | {"by": ["persona_row"]}
     elif conditions and not items:
-        how = how | {"by": list(conditions)}
+        scoring = scoring | {"by": list(conditions)}
 
     if items:
-        table = _items_with_intervals(answers, how) if by_prompts else answers
+        table = _score_items(answers, scoring) if by_prompts else answers
     elif any(questionnaire.categories for questionnaire in questionnaires):
         table = category_scores(answers, questionnaires)
     elif "option" in answers:
         raise ParameterError("choose=none gives probabilities, not answers: add --items.")
     else:
-        table = _scales_with_intervals(answers, questionnaires, how)
+        table = _score_scales(answers, questionnaires, scoring)
 
     precisions = answers.attrs.get("summary", {}).get("precision", {})
     precision = table["respondent_id"].map(precisions)
@@ -85,13 +88,13 @@ def score_table(
     return table.assign(precision=precision) if precision.notna().any() else table
 
 
-def _scales_with_intervals(
-    answers: pd.DataFrame, questionnaires: Sequence[Questionnaire], how: dict[str, Any]
+def _score_scales(
+    answers: pd.DataFrame, questionnaires: Sequence[Questionnaire], scoring: dict[str, Any]
 ) -> pd.DataFrame:
     """Return the scores of scales with their intervals, notes and (if any) personas."""
-    table = scale_scores(answers, questionnaires=questionnaires, **how)
-    table = _with_intervals(table, item_scores(answers, **how), questionnaires)
-    table = _with_notes(table, answers, questionnaires)
+    table = scale_scores(answers, questionnaires=questionnaires, **scoring)
+    table = _add_intervals(table, item_scores(answers, **scoring), questionnaires)
+    table = _add_notes(table, answers, questionnaires)
 
     if "persona_row" not in answers:
         return table
@@ -102,7 +105,7 @@ def _scales_with_intervals(
     return table.merge(personas, on="persona_row", suffixes=("", "_of_persona"))
 
 
-def _with_intervals(
+def _add_intervals(
     table: pd.DataFrame, items: pd.DataFrame, questionnaires: Sequence[Questionnaire]
 ) -> pd.DataFrame:
     """Add the interval of each score over its items, and the number of items."""
@@ -125,7 +128,7 @@ def _with_intervals(
     return table.drop(columns="answered", errors="ignore")
 
 
-def _with_notes(
+def _add_notes(
     table: pd.DataFrame, answers: pd.DataFrame, questionnaires: Sequence[Questionnaire]
 ) -> pd.DataFrame:
     """Add a column of notes on why scores or intervals are missing, if any are missing."""
@@ -149,13 +152,13 @@ def _with_notes(
     return table.assign(note=notes) if any(notes) else table
 
 
-def _items_with_intervals(answers: pd.DataFrame, how: dict[str, Any]) -> pd.DataFrame:
+def _score_items(answers: pd.DataFrame, scoring: dict[str, Any]) -> pd.DataFrame:
     """Add the interval of each item's score over its source terms, and the number of terms."""
     keys = ["respondent_id", "questionnaire", "item_id"]
-    sources = pss(answers, **how).query("polarity == 1")
+    sources = pss(answers, **scoring).query("polarity == 1")
     sources = sources.assign(value=sources["pss"] * sources["weight"])
     terms = sources.groupby([*keys, "template", "term"], sort=False)["value"].mean().reset_index()
     # the normalisation makes a template's terms dependent, so the interval is somewhat too wide
     terms["term"] = terms["template"].astype(str) + terms["term"]
     ends = mean_table(terms, "value", keys, "term").drop(columns="mean")
-    return item_scores(answers, **how).merge(ends, on=keys)
+    return item_scores(answers, **scoring).merge(ends, on=keys)

@@ -74,7 +74,7 @@ def item_scores(
     check_names(by=by)
     if _to_items(answers):
         _refuse("items", score=(score, "entailment"), temperature=(temperature, 1.0))
-        return _values(answers, [*_KEYS, *by])
+        return _answer_values(answers, [*_KEYS, *by])
 
     _refuse("prompts", by=(tuple(by), ()))
     shares = pss(answers, score, temperature).query("polarity == 1")
@@ -240,7 +240,7 @@ def _refuse(kind: str, **settings: tuple[object, object]) -> None:
             raise ParameterError(f"{name} does not apply to answers to {kind}; leave it out.")
 
 
-def _values(answers: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+def _answer_values(answers: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """Return the item scores of answers to items: the value of each valid answer."""
     check_columns(answers, (*keys, "item_id", "status"), once=[*keys, "item_id"], gaps=["value"])
     value = answers[["value"]].where(answers["status"] == "ok").infer_objects()
@@ -274,9 +274,9 @@ def _item_matrix(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFr
     ends = np.array([questionnaire.ends(item) for item in questionnaire.items])
     outside = ((table < ends[:, 0]) | (table > ends[:, 1])).to_numpy().any(axis=0)
     if outside.any():  # a mean of options is an answer too
-        first = outside.argmax()
-        low, high = ends[first]
-        raise ParameterError(f"{ids[first]}: an answer is not in {low:g} to {high:g}; correct it.")
+        place = outside.argmax()
+        low, high = ends[place]
+        raise ParameterError(f"{ids[place]}: an answer is not in {low:g} to {high:g}; correct it.")
 
     return table
 

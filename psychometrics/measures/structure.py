@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import optimize, stats
 
 from ..checks import check_columns, check_numbers
 from ..exceptions import ParameterError
@@ -18,13 +16,13 @@ from .intervals import _correlations
 from .scoring import keyed_items
 
 _LEAST = 4
+"""Fewest respondents for a ratio."""
+_RESAMPLES = 1000
+"""Number of bootstrap samples, and of random assignments of the items to scales."""
 
 
 def heterotrait_monotrait(
-    items: pd.DataFrame,
-    questionnaires: Sequence[Questionnaire],
-    n_resamples: int = 1000,
-    seed: int = 0,
+    items: pd.DataFrame, questionnaires: Sequence[Questionnaire], seed: int = 0
 ) -> pd.DataFrame:
     r"""Return every two scales' heterotrait-monotrait ratio, small for distinct constructs.
 
@@ -39,11 +37,9 @@ def heterotrait_monotrait(
         Item scores, as :func:`psychometrics.measures.scoring.item_scores` returns them.
     questionnaires : sequence of Questionnaire or their names
         Questionnaires; their subscales are not used.
-    n_resamples : int
-        Number of bootstrap samples of the respondents, and of random assignments of the items to
-        scales of the same sizes.
     seed : int
-        Seed of the bootstrap and of the assignments.
+        Seed of the 1,000 bootstrap samples of the respondents, and of as many random assignments
+        of the items to scales of the same sizes.
 
     Returns
     -------
@@ -79,14 +75,14 @@ def heterotrait_monotrait(
     >>> rows = [(f"r{r}", q.id, item.id, item.keying * (r + (r * n) % 3))
     ...         for q in both for r in range(9) for n, item in enumerate(q.items)]
     >>> items = pd.DataFrame(rows, columns=["respondent_id", "questionnaire", "item_id", "score"])
-    >>> heterotrait_monotrait(items, both, n_resamples=20)["htmt"].round(2).tolist()
+    >>> heterotrait_monotrait(items, both)["htmt"].round(2).tolist()
     [1.01]
     """
-    check_numbers(n_resamples=n_resamples, seed=seed)
-    values, sizes = _pooled(items, questionnaires)
-    draws = np.random.default_rng(seed).integers(0, len(values), (n_resamples, len(values)))
+    check_numbers(seed=seed)
+    values, sizes = _pool_items(items, questionnaires)
+    draws = np.random.default_rng(seed).integers(0, len(values), (_RESAMPLES, len(values)))
     matrices = _correlations(np.vstack([values[None], values[draws]]))
-    deals = np.tile(np.arange(values.shape[1]), (n_resamples, 1))
+    deals = np.tile(np.arange(values.shape[1]), (_RESAMPLES, 1))
     deals = np.random.default_rng(seed).permuted(deals, axis=1)
     dealt = matrices[0][deals[:, :, None], deals[:, None, :]]
     names = list(sizes)
@@ -107,76 +103,6 @@ def heterotrait_monotrait(
         rows.append(row)
 
     return pd.DataFrame(rows)
-
-
-def factor_models(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) -> pd.DataFrame:
-    r"""Compare one common factor with one factor per scale, by confirmatory factor analysis.
-
-    Maximum likelihood minimises :math:`F = \log|\Sigma| + tr(S\Sigma^{-1}) - \log|S| - p` for the p
-    observed variables, with :math:`\Sigma = \Lambda\Phi\Lambda^\top + \Theta`; :math:`\chi^2 = R
-    F`. The two models are nested: in the first, all elements of :math:`\Phi` are 1 or -1.
-
-    Parameters
-    ----------
-    items : DataFrame
-        Item scores, as :func:`psychometrics.measures.scoring.item_scores` returns them.
-    questionnaires : sequence of Questionnaire or their names
-        Questionnaires; their subscales are not used.
-
-    Returns
-    -------
-    DataFrame
-        Two rows: ``model`` (``one factor``, ``a factor a scale``), ``n, observed, parameters, df,
-        chi2, p, cfi, rmsea, aic, bic``; ``difference, difference_df, difference_p`` in the second
-        row, the loss of fit with one factor; a column ``first ~ second`` for the correlation of
-        every two factors; ``proper``, whether all residual variances are positive and the
-        correlations of the factors are admissible. Numbers are missing if an item does not vary, if
-        there are no more respondents than items, or if no maximum was found.
-
-    Raises
-    ------
-    ParameterError
-        There are fewer than two scales, an item belongs to two scales or has no score, a scale has
-        fewer than two items, or fewer than four respondents have a score on every item.
-
-    Notes
-    -----
-    With few respondents :math:`\chi^2` rejects true models too often; use the difference and AIC.
-    As in lavaan, estimates are unbounded; ``proper`` reports whether they are admissible.
-
-    References
-    ----------
-    Jöreskog (1969). The results were compared with lavaan in R.
-
-    Examples
-    --------
-    >>> from psychometrics import load_questionnaire
-    >>> both = [load_questionnaire(name) for name in ("gad7", "challenges")]
-    >>> draws, traits = np.random.default_rng(1), np.random.default_rng(2).normal(size=(200, 2))
-    >>> rows = [(r, q.id, item.id, item.keying * (traits[r, k] + draws.normal()))
-    ...         for k, q in enumerate(both) for r in range(200) for item in q.items]
-    >>> items = pd.DataFrame(rows, columns=["respondent_id", "questionnaire", "item_id", "score"])
-    >>> fitted = factor_models(items, both).set_index("model")
-    >>> fitted["aic"].idxmin(), fitted["df"].tolist()
-    ('a factor a scale', [44, 43])
-    """
-    table, sizes = _pooled(items, questionnaires)
-
-    if min(sizes.values()) < 2:
-        raise ParameterError("A factor needs at least two items per scale; add items.")
-    of = np.repeat(np.arange(len(sizes)), list(sizes.values()))
-    one = {"model": "one factor"} | _fit_factors(table, of * 0)
-    several = {"model": "a factor a scale"} | _fit_factors(table, of)
-
-    pairs = list(itertools.combinations(range(len(sizes)), 2))
-    names = list(sizes)
-    phi = several["phi"]
-    several |= {f"{names[i]} ~ {names[j]}": phi[i, j] for i, j in pairs}
-    loss = one["chi2"] - several["chi2"]
-    several |= {"difference": loss, "difference_df": len(pairs)}
-    several["difference_p"] = stats.chi2.sf(loss, len(pairs))
-
-    return pd.DataFrame([one, several]).drop(columns="phi")
 
 
 def block_means(matrices: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
@@ -209,7 +135,7 @@ def block_means(matrices: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
     return np.divide(sums, count, out=np.full_like(sums, np.nan), where=count > 0)
 
 
-def _pooled(
+def _pool_items(
     items: pd.DataFrame, questionnaires: Sequence[Questionnaire]
 ) -> tuple[np.ndarray, dict[str, int]]:
     """Return the keyed items of all scales for complete respondents, and the scales' sizes."""
@@ -249,83 +175,3 @@ def _percentiles(values: np.ndarray) -> tuple[float, float]:
     values = values[np.isfinite(values)] if np.isfinite(values).mean() >= 0.5 else np.empty(0)
     low, high = np.quantile(values, [0.025, 0.975]) if len(values) else (np.nan, np.nan)
     return float(low), float(high)
-
-
-def _fit_factors(table: np.ndarray, of: np.ndarray) -> dict[str, Any]:
-    """Fit factors without cross-loadings; `of` is the index of each variable's factor."""
-    people, size = table.shape
-    factors = of.max() + 1
-    pairs = np.triu_indices(factors, 1)
-    parameters = 2 * size + len(pairs[0])
-    df = size * (size + 1) // 2 - parameters
-    result = {"n": people, "observed": size, "parameters": parameters, "df": df}
-    result |= dict.fromkeys(("chi2", "p", "cfi", "rmsea", "aic", "bic"), np.nan)
-    result |= {"proper": False, "phi": np.full((factors, factors), np.nan)}
-    sample = _correlations(table)
-    sound = np.isfinite(sample).all() and np.linalg.eigvalsh(sample)[0] >= 1e-10
-
-    if people <= size or df < 0 or not sound:
-        return result
-    log_sample = np.linalg.slogdet(sample)[1]
-
-    start = np.repeat([0.5, 0.75, 0.0], [size, size, len(pairs[0])])
-    fitted = optimize.minimize(
-        _misfit, start, (sample, of), jac=True, method="BFGS", options={"gtol": 1e-7}
-    )
-    if not np.isfinite(fitted.fun) or np.abs(fitted.jac).max() > 1e-4 or fitted.fun > 1e9:
-        return result
-
-    loadings, phi, _ = _model_parts(fitted.x, of)
-    side = np.where(loadings.sum(axis=0) < 0, -1.0, 1.0)
-    phi = phi * np.outer(side, side)
-    proper = (fitted.x[size : 2 * size] > 0).all() and np.linalg.eigvalsh(phi)[0] >= -1e-9
-    result |= {"phi": phi, "proper": bool(proper)}
-
-    chi2 = people * fitted.fun
-    # On the scale of the scores, with divisor R, so that AIC and BIC are lavaan's.
-    logs = np.log(table.var(axis=0)).sum()
-    least = people * (size * np.log(2 * np.pi) + logs + log_sample + size) + chi2
-    aic = least + 2 * parameters
-    bic = least + parameters * np.log(people)
-
-    independence = -people * log_sample
-    independence_df = size * (size - 1) // 2
-    excess = max(chi2 - df, 0)
-    worst = max(independence - independence_df, chi2 - df, 0)
-    result |= {"chi2": chi2, "cfi": 1 - excess / worst if worst else np.nan}
-    if df:
-        result |= {"p": stats.chi2.sf(chi2, df), "rmsea": np.sqrt(excess / (df * people))}
-
-    return result | {"aic": aic, "bic": bic}
-
-
-def _model_parts(x: np.ndarray, of: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return loadings, and correlations of factors and of variables, from parameters."""
-    size = len(of)
-    factors = of.max() + 1
-    pairs = np.triu_indices(factors, 1)
-    loadings = np.zeros((size, factors))
-    loadings[np.arange(size), of] = x[:size]
-    phi = np.eye(factors)
-    phi[pairs] = phi.T[pairs] = x[2 * size :]
-
-    return loadings, phi, loadings @ phi @ loadings.T + np.diag(x[size : 2 * size])
-
-
-def _misfit(x: np.ndarray, sample: np.ndarray, of: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the model's maximum-likelihood discrepancy from the sample, and the gradient."""
-    loadings, phi, implied = _model_parts(x, of)
-    try:
-        np.linalg.cholesky(implied)
-    except np.linalg.LinAlgError:
-        return 1e10, np.zeros_like(x)
-
-    size = len(of)
-    log_sample = np.linalg.slogdet(sample)[1]
-    inverse = np.linalg.inv(implied)
-    slope = inverse - inverse @ sample @ inverse
-    value = np.linalg.slogdet(implied)[1] + np.trace(sample @ inverse) - log_sample - size
-    of_loadings = 2 * (slope @ loadings @ phi)[np.arange(size), of]
-    of_phi = 2 * (loadings.T @ slope @ loadings)[np.triu_indices(len(phi), 1)]
-
-    return float(value), np.concatenate([of_loadings, np.diag(slope), of_phi])

@@ -70,11 +70,11 @@ def response_styles(
     check_names(by=by)
     keys = ["respondent_id", "questionnaire", "mode", "run", *by]
     check_columns(answers, [*keys, "item_id", "status"], ["value"], once=[*keys, "item_id"])
-    loaded = {one.id: one for one in load_questionnaires(questionnaires)}
-    others = set(answers["questionnaire"]) - set(loaded)
+    loaded = {sheet.id: sheet for sheet in load_questionnaires(questionnaires)}
+    unnamed = set(answers["questionnaire"]) - set(loaded)
 
-    if others and not isinstance(questionnaires, Questionnaire):
-        raise ParameterError(f"Some answers are to '{min(others)}'; name this questionnaire, too.")
+    if unnamed and not isinstance(questionnaires, Questionnaire):
+        raise ParameterError(f"Some answers are to '{min(unnamed)}'; name this questionnaire, too.")
     tables = []
     for name, questionnaire in loaded.items():
         rows = answers[answers["questionnaire"] == name]

@@ -75,9 +75,9 @@ def term_silhouettes(shares: pd.DataFrame) -> pd.DataFrame:
             place = f"{questionnaire[0]}, item {item[0]}, template {template[0]}"
             raise ParameterError(f"{place}: a respondent answered a prompt twice; keep one answer.")
 
-        first = [np.unique(place, return_index=True)[1] for place in places]
-        values = silhouettes(cube, kind[first[1]])
-        rows += zip(respondent[first[0]], questionnaire, item, values, strict=False)
+        respondents, terms = (np.unique(place, return_index=True)[1] for place in places[:2])
+        values = silhouettes(cube, kind[terms])
+        rows += zip(respondent[respondents], questionnaire, item, values, strict=False)
 
     columns = ["respondent_id", "questionnaire", "item_id", "silhouette"]
     frame = pd.DataFrame(rows, columns=columns)

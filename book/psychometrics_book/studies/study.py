@@ -25,7 +25,6 @@ from psychometrics.data import write_text
 from psychometrics.endpoints.endpoint import Endpoint
 from psychometrics.exceptions import ParameterError, PsychometricsError, writing
 from psychometrics.measures.intervals import (
-    interval_over_ways,
     mean_interval,
     runs_needed,
     scale_intervals,
@@ -40,6 +39,7 @@ from psychometrics.reports.profiles import assess, judge_respondents
 from psychometrics.reports.rules import ENOUGH_RESPONDENTS, FEWEST_RESPONDENTS, _item_means
 from psychometrics.store import key_of
 
+from .crossed_samples import interval_over_ways
 from .study_files import Study, _record_path, load_study
 
 
@@ -207,12 +207,12 @@ def study_tables(
     -----
     An expectation is tested on the differences between two combinations, averaged over seeds. The
     interval and the p value treat respondents, items and ways of asking, such as wordings, as
-    samples (:func:`~psychometrics.measures.intervals.interval_over_ways`); the widest interval
-    counts. A single respondent or way is not a sample: a model, or a wording, that shifts all items
-    together then looks like an effect. So a verdict about one respondent ends with *this model
-    only*. With a single respondent and a single way, the p value is from 9,999 random sign flips of
-    the items' differences. An expectation is met if the interval excludes zero on the expected
-    side.
+    samples (:func:`~psychometrics_book.studies.crossed_samples.interval_over_ways`); the widest
+    interval counts. A single respondent or way is not a sample: a model, or a wording, that shifts
+    all items together then looks like an effect. So a verdict about one respondent ends with *this
+    model only*. With a single respondent and a single way, the p value is from 9,999 random sign
+    flips of the items' differences. An expectation is met if the interval excludes zero on the
+    expected side.
 
     Examples
     --------
@@ -347,8 +347,8 @@ def _difference(scored, questionnaire, scale, of: dict, than: dict) -> dict[str,
     """Return a mean difference, its interval, its p value and the numbers of respondents and ways.
 
     Respondents, ways of asking and items are samples, as in
-    :func:`psychometrics.measures.intervals.interval_over_ways`. With one respondent and one way,
-    the interval is over items and the p value from sign flips.
+    :func:`~psychometrics_book.studies.crossed_samples.interval_over_ways`. With one respondent and
+    one way, the interval is over items and the p value from sign flips.
     """
     values, ways = _differences(scored, questionnaire, scale, of, than)
     counts = {"ways": values.shape[1], "respondents": values.shape[0]}

@@ -17,12 +17,14 @@ from psychometrics.asking.population import population
 from psychometrics.checks import check_kinds
 from psychometrics.endpoints.secrets import refuse_secrets
 from psychometrics.exceptions import ParameterError, PsychometricsError, QuestionnaireError
-from psychometrics.measures.intervals import interval_over_ways, mean_interval
+from psychometrics.measures.intervals import mean_interval
 from psychometrics.modes import identify, mode_named
 from psychometrics.questionnaires import Questionnaire, Scale, load_questionnaire
 from psychometrics.questionnaires.checking import parse_part
 from psychometrics.questionnaires.model import Part
 from psychometrics.questionnaires.readers import read
+
+from .crossed_samples import interval_over_ways
 
 _Value = str | float | int | bool | None
 
