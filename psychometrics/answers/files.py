@@ -10,7 +10,6 @@ import itertools
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -81,9 +80,9 @@ def read_answers(
         ``column`` and ``item_id``, or the beginning of the headers, such as ``"D"`` for D1, D2, ...
     numbers : {"auto", "values", "labels", "from 0", "from 1", "letters"}
         Meaning of numbers: the values of the questionnaire's options, their labels, or their
-        positions counted from 0 or 1. By default the values, unless some numbers fit no option, all
-        fit the positions, and every item has all of its options. ``letters``: A is the first
-        option, also if it could abbreviate a label, such as *agree*.
+        positions counted from 0 or 1. By default the values; a table whose numbers fit only the
+        positions is refused. ``letters``: A is the first option, also if it could abbreviate a
+        label, such as *agree*. Labels in a file of SPSS or Stata count only by default.
     already_reversed : bool, optional
         Whether reverse-keyed items are already reversed in the table: those whose headers are
         marked, as in ``E5_R``, or else all. The reversal is then undone, since scores are computed
@@ -128,23 +127,15 @@ def read_answers(
     for said in table.notes:
         notes.add("read", said)
 
-    asked: dict[str, Any] = {"respondent": respondent, "run": run, "item": item, "value": value}
-    asked["conditions"] = conditions
-    layout = _lay_out(table, questionnaire, asked, columns, notes)
+    settings: dict[str, Any] = {"respondent": respondent, "run": run, "item": item, "value": value}
+    settings["conditions"] = conditions
+    if numbers != "auto":
+        table.labels = {}
+    layout = _lay_out(table, questionnaire, settings, columns, notes)
     if layout.answers.empty:
         raise ParameterError(f"{table.place}: has no rows below its headers; save the table again.")
 
     reader = _CellReader(questionnaire, numbers, already_reversed, table.replies)
-    for replies in table.others:
-        cells = layout.answers
-        others = cells.assign(cell=cells["place"].map(replies))
-        is_ok, is_better = (
-            reader.read(replace(layout, answers=answers), _Notes(""))["status"].eq("ok")
-            for answers in (cells, others)
-        )
-        chosen = cells["cell"].where(is_ok | ~is_better, others["cell"])
-        layout = replace(layout, answers=cells.assign(cell=chosen))
-
     answers = reader.read(layout, notes)
     answers = _each_once(answers, layout, notes)
     _look_at(answers, questionnaire, already_reversed, notes)
@@ -315,13 +306,6 @@ def _with_options(questionnaire: str | Path | Questionnaire) -> Questionnaire:
 
 def _each_once(answers: pd.DataFrame, layout: _Layout, notes: _Notes) -> pd.DataFrame:
     """Number the runs, drop repeated rows, and refuse contradictory rows."""
-    unnamed = answers["respondent_id"] == ""
-    if unnamed.any():
-        places = listed(answers.loc[unnamed, "place"].unique().tolist(), 3)
-        said = f"{places}: no respondent is named; left out"
-        notes.add("unnamed", said, answers.loc[unnamed, "place"].nunique())
-        answers = answers[~unnamed]
-
     asking = ["respondent_id", "run", *layout.conditions]
     again = answers.duplicated([*asking, "item_id"], keep=False)
     if again.any() and layout.repeats_are_runs and not layout.has_runs:

@@ -36,7 +36,6 @@ _ENDINGS = (".csv", ".tsv", ".tab", ".txt", ".xlsx", ".xls", ".ods", ".parquet",
 _SPREADSHEETS = {".xlsx": "openpyxl", ".xls": "xlrd", ".ods": "odf"}
 _STATISTICS = {".sav": "read_sav", ".zsav": "read_sav", ".dta": "read_dta"}
 _WRITE_ROWS = "write rows, as pandas does with reset_index() and to_json(orient='records')."
-_IMPORT_ID = '{"importid"'
 
 
 @dataclass
@@ -57,8 +56,6 @@ class _AnswerTable:
         The labels of each column's numbers.
     replies : bool
         Whether the cells may be whole replies of models.
-    others : list of dict
-        For each row by its name, further replies to read if its own cannot be read, in this order.
     notes : list of str
         Decisions made while the file was read.
     """
@@ -69,8 +66,14 @@ class _AnswerTable:
     texts: dict[str, str] = field(default_factory=dict)
     labels: dict[str, dict[Any, str]] = field(default_factory=dict)
     replies: bool = False
-    others: list[dict[str, str | None]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+
+class _Replies(tuple[object, ...]):
+    """Replies of a model to one item, of which the first that can be read is the answer."""
+
+    def __str__(self) -> str:
+        return str(self[0])
 
 
 class _Notes:
@@ -388,42 +391,41 @@ def _json_rows(content: Any, path: Path) -> list[Any]:
     if not isinstance(content, dict):
         return content if isinstance(content, list) else [content]
 
-    names = content.get("columns")
     data = content.get("data")
-    if isinstance(names, list) and isinstance(data, list):  # the form "split"
-        index = content.get("index", [])
-        if len({*map(str, names)}) < len(names) or {*map(type, index)} - {int}:
-            raise DataError(f"{path}: has columns twice, or names in its index; {_WRITE_ROWS}")
-        if any(not isinstance(row, list) or len(row) != len(names) for row in data):
-            raise DataError(f"{path}: has rows of other lengths than its columns; {_WRITE_ROWS}")
-        return [dict(zip(map(str, names), row, strict=True)) for row in data]
-
     if isinstance(content.get("schema"), dict) and isinstance(data, list):  # the form "table"
         return data
 
     columns = list(content.values())
-    if columns and all(isinstance(column, list) for column in columns):
-        if len({*map(len, columns)}) > 1 or any(isinstance(c, dict) for c in columns[0]):
-            raise DataError(f"{path}: has lists that are not columns; {_WRITE_ROWS}")
-        return [dict(zip(content, row, strict=True)) for row in zip(*columns, strict=True)]
+    try:
+        if isinstance(content.get("columns"), list) and isinstance(data, list):
+            frame = pd.DataFrame(**content, dtype=object)  # the form "split"
+            is_table = frame.columns.is_unique and not {*map(type, frame.index)} - {int}
+        elif columns and all(isinstance(column, list) for column in columns):
+            frame = pd.DataFrame(content, dtype=object)
+            is_table = not any(isinstance(cell, dict) for cell in columns[0])
+        elif columns and all(isinstance(column, dict) for column in columns):
+            keys = list(dict.fromkeys(key for column in columns for key in column))
+            check_cells(path.name, len(keys), len(columns))
+            frame = pd.DataFrame(content, index=keys, dtype=object)
+            numbers_rows, numbers_columns = (all(map(str.isdecimal, n)) for n in (keys, content))
+            is_table = numbers_rows != numbers_columns  # the forms "columns" and "index"
+            frame = frame.T if numbers_columns else frame
+        else:
+            return [content]
+    except (TypeError, ValueError):  # rows or columns of different lengths
+        is_table = False
 
-    if not columns or not all(isinstance(column, dict) for column in columns):
-        return [content]
-
-    keys = list({key: None for column in columns for key in column})
-    numbers_rows = [all(map(str.isdecimal, names)) for names in (keys, content)]
-    if numbers_rows == [True, False]:  # the form "columns"
-        check_cells(path.name, len(keys), len(columns))
-        return [{name: column.get(key) for name, column in content.items()} for key in keys]
-    if numbers_rows == [False, True]:  # the form "index"
-        return columns
-    raise DataError(f"{path}: may be written column by column or row by row; {_WRITE_ROWS}")
+    if not is_table:
+        raise DataError(f"{path}: may not be a table, or be one in two ways; {_WRITE_ROWS}")
+    return frame.to_dict("records")
 
 
 def _flat(value: object) -> object:
     """Turn a list, an object or a truth value within a cell into text."""
     if pd.api.types.is_bool(value):
         return str(value)
+    if isinstance(value, _Replies):
+        return value
     return json.dumps(value, default=str) if pd.api.types.is_list_like(value) else value
 
 
@@ -562,31 +564,24 @@ def _inspect_log(path: Path) -> _AnswerTable:
     if content.status in ("error", "cancelled"):
         notes.append(f"the log's status is {content.status}: it may lack samples")
 
-    replies = [_inspect_replies(sample, list(scorers)) for sample in samples]
-    others = [dict(zip(places, texts, strict=True)) for texts in zip(*replies, strict=True)]
-    rows = [_inspect_row(sample, content.eval.model) for sample in samples]
-    cells = pd.DataFrame(rows).assign(response=list(others[0].values()) if others else None)
-    return _AnswerTable(cells, places, path.name, replies=True, others=others[1:], notes=notes)
+    rows = [_inspect_row(sample, content.eval.model, list(scorers)) for sample in samples]
+    return _AnswerTable(pd.DataFrame(rows), places, path.name, replies=True, notes=notes)
 
 
-def _inspect_replies(sample: Any, scorers: list[str]) -> list[object]:
-    """Return the answer that each scorer extracted (or the first there is), and the completion."""
-    scores = sample.scores or {}
-    answers = [scores[name].answer if name in scores else None for name in scorers]
-    replies = [*answers, sample.output.completion]
-    replies[0] = next(filter(None, replies), None)
-    return [_choice(reply, sample.choices) for reply in replies]
-
-
-def _inspect_row(sample: Any, model: str) -> dict[str, Any]:
-    asked = sample.input
-    if not isinstance(asked, str):
-        asked = asked[-1].text if asked else ""
+def _inspect_row(sample: Any, model: str, scorers: list[str]) -> dict[str, Any]:
+    """Return a sample's details, with the answers of the scorers and the completion as replies."""
+    prompt = sample.input
+    if not isinstance(prompt, str):
+        prompt = prompt[-1].text if prompt else ""
 
     metadata = sample.metadata or {}
     details = {k: value for k, value in metadata.items() if isinstance(value, str | int | float)}
-    own = {"sample": sample.id, "model": model, "epoch": sample.epoch, "input": asked}
-    return details | own
+    details |= {"sample": sample.id, "model": model, "epoch": sample.epoch, "input": prompt}
+    scores = sample.scores or {}
+    texts = [scores[name].answer for name in scorers if name in scores]
+    texts.append(sample.output.completion)
+    replies = _Replies(_choice(text, sample.choices) for text in texts if text)
+    return details | {"response": replies or None}
 
 
 def _tidy_headers(table: _AnswerTable) -> _AnswerTable:
@@ -604,20 +599,6 @@ def _tidy_headers(table: _AnswerTable) -> _AnswerTable:
 
     table.texts = {str(name).strip(): text for name, text in table.texts.items()}
     table.labels = {str(name).strip(): labels for name, labels in table.labels.items()}
-
-    import_ids = [
-        number
-        for number, row in enumerate(cells.head(2).itertuples(index=False))
-        if any(str(cell).replace(" ", "").lower().startswith(_IMPORT_ID) for cell in row)
-    ]
-    if import_ids:
-        below = import_ids[0]
-        if below:
-            table.texts = cells.iloc[0].astype(str).to_dict()
-
-        cells = cells.iloc[below + 1 :].reset_index(drop=True)
-        table.rows = table.rows[below + 1 :]
-        table.notes.append("read as a Qualtrics export: rows below the header are questions")
 
     if any(name.startswith("answer.") for name in names):
         for name in names[names.str.match(r"question_text\.\w+_question_text$")]:
