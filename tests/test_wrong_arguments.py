@@ -200,7 +200,7 @@ TABLES = {
     "one_factor": one_factor,
     "omegas": pm.reliability.omegas,
     "of_answers": book.checklist.of_answers,
-    "forest": lambda table: pm.figures.forest(table, "a", "b"),
+    "forest": lambda table: book.figures.forest(table, "a", "b"),
     "reached": lambda table: pm.evidence.reached(table, SOLVED),
     "jackknife": lambda table: pm.evidence.jackknife(pd.DataFrame.mean, table, list("ab")),
     "interval_over_ways": lambda table: pm.intervals.interval_over_ways(np.eye(3), table),
