@@ -81,7 +81,10 @@ class _CellReader:
             kinds[group.index] = np.array([cell.kind for cell in cells], dtype=object)[code]
             values[group.index] = np.array([cell.value for cell in cells], dtype=float)[code]
 
-        ends = {item: (min(one.values), max(one.values)) for item, one in self._options.items()}
+        ends = {
+            item: (min(options.values), max(options.values))
+            for item, options in self._options.items()
+        }
         low, high = (
             answers["item_id"].map({k: e[side] for k, e in ends.items()}) for side in (0, 1)
         )
@@ -177,10 +180,10 @@ class _CellReader:
         used = {chr(ord("A") + int(place)) for place in letters["value"].unique()}
         is_clear = len(used & places) > 1 and not places & initials
 
-        first = choices[0][0].label
-        text = f"letters are taken as the options' places: A is '{first}' (else set numbers=values)"
+        label = choices[0][0].label
+        text = f"letters are taken as the options' places: A is '{label}' (else set numbers=values)"
         if not is_clear:
-            text = f"letters are left out: if A is '{first}' and so on, set numbers=letters"
+            text = f"letters are left out: if A is '{label}' and so on, set numbers=letters"
         if used & places:
             notes.add("letters", text, 0 if is_clear else len(letters))
         return is_clear
@@ -205,8 +208,8 @@ class _CellReader:
             )
 
         meaning = "values" if usual == "values" else f"places, {usual}"
-        others = [coding for coding in fitting if not decoded[coding].equals(decoded[usual])]
-        mend = f"; if this is wrong, set numbers={others[0]!r}" if others else ""
+        alternatives = [coding for coding in fitting if not decoded[coding].equals(decoded[usual])]
+        mend = f"; if this is wrong, set numbers={alternatives[0]!r}" if alternatives else ""
         notes.add("numbers", f"{text}: taken as the options' {meaning}{mend}")
 
     def _refuse_renumbered(self, items: NDArray[np.object_], notes: _Notes) -> None:
@@ -242,30 +245,30 @@ class _CellReader:
             rows = answers[answers["status"] == status]
             groups = list(rows.groupby(rows["cell"].map(shown), sort=False))
             for text, group in groups[:_EXAMPLES]:
-                first = group.iloc[0]
+                row = group.iloc[0]
                 if status == "out_of_range":
-                    low, high = first[["lowest_option", "highest_option"]]
+                    low, high = row[["lowest_option", "highest_option"]]
                     reason = f"is not from {low:g} to {high:g}"
                 elif status == "refused":
                     reason = "refuses"
                 else:
-                    near = self._options[first["item_id"]].nearest(text)
-                    reason = "is not an option" + (f"; is it '{near}'?" if near else "")
+                    nearest = self._options[row["item_id"]].nearest(text)
+                    reason = "is not an option" + (f"; is it '{nearest}'?" if nearest else "")
 
                 more = f" (also in {several(len(group) - 1, 'cell')})" if len(group) > 1 else ""
-                said = f"{first['place']}, column {first['column']}: '{text}'{more} {reason}"
-                notes.add(status, said, len(group))
+                note = f"{row['place']}, column {row['column']}: '{text}'{more} {reason}"
+                notes.add(status, note, len(group))
 
-            rest = sum(len(group) for _, group in groups[_EXAMPLES:])
-            if rest:
-                said = f"{several(rest, 'cell')} more: {status.replace('_', ' ')}"
-                notes.add(status, said, rest)
+            further = sum(len(group) for _, group in groups[_EXAMPLES:])
+            if further:
+                note = f"{several(further, 'cell')} more: {status.replace('_', ' ')}"
+                notes.add(status, note, further)
 
         numbers = answers[is_number & (answers["status"] == "ok")].groupby("item_id")["value"]
         means = sum(int((~v.isin(self._options[item].values)).sum()) for item, v in numbers)
         if means:
-            said = f"{several(means, 'number')} between two options, such as means of answers; kept"
-            notes.add("means", said, means)
+            note = f"{several(means, 'number')} between two options, such as means of answers; kept"
+            notes.add("means", note, means)
 
     def _undo_reversal(self, answers: pd.DataFrame, layout: _Layout, notes: _Notes) -> pd.DataFrame:
         """Restore the original answers to items that the table has already reversed."""
@@ -287,11 +290,11 @@ class _CellReader:
             original = answers["lowest_option"] + answers["highest_option"] - answers["value"]
             answers.loc[turned, "value"] = original[turned]
             items = list(answers.loc[turned, "item_id"].unique())
-            said = f"{len(items)} items are reversed back, as already_reversed requests"
-            notes.add("reversed", f"{said}: {listed(items)}", len(items))
+            text = f"{len(items)} items are reversed back, as already_reversed requests"
+            notes.add("reversed", f"{text}: {listed(items)}", len(items))
         elif reversed_items:
             some = f"{len(reversed_items)} reversed items"
-            said = "are taken as they were answered (else set already_reversed)"
-            notes.add("reversed", f"{some} {said}", len(reversed_items))
+            text = "are taken as they were answered (else set already_reversed)"
+            notes.add("reversed", f"{some} {text}", len(reversed_items))
 
         return answers

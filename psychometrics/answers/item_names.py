@@ -67,14 +67,14 @@ def plain(text: object) -> str:
     if not any(map(str.isalpha, folded)):
         return folded
 
-    kept = []
+    signs = []
     for before, sign, after in zip(" " + folded, folded, folded[1:] + " ", strict=False):
         is_joint = before.isdigit() and after.isdigit()
         is_dash = unicodedata.category(sign) == "Pd" and not (before.isalpha() and after.isalpha())
         if _counts(sign) or is_joint or is_dash:
-            kept.append(sign)
+            signs.append(sign)
 
-    return "".join(kept)
+    return "".join(signs)
 
 
 def _plain_name(name: object) -> str:
@@ -139,8 +139,8 @@ class _Lookup:
     def nearest(self, name: object, cutoff: float) -> tuple[Any, str] | None:
         """Return the thing whose name is most similar to the given one, and this name."""
         key = self._simplify(str(name)[:_LONGEST])
-        near = difflib.get_close_matches(key, list(self._simple), 1, cutoff)
-        things = self._simple[near[0]] if near else {}
+        matches = difflib.get_close_matches(key, list(self._simple), 1, cutoff)
+        things = self._simple[matches[0]] if matches else {}
         return next(iter(things.items())) if len(things) == 1 else None
 
 
@@ -220,12 +220,12 @@ class _ItemNames:
             return (self._find_series(_GENERIC, groups) or {}) if series is None else series
 
         for group in groups.values():
-            first = min(group, key=group.__getitem__)
-            has_all = group[first] == 0 and len(group) == len(self.ids)
+            lowest = min(group, key=group.__getitem__)
+            has_all = group[lowest] == 0 and len(group) == len(self.ids)
             if has_all and group.keys() & items.keys():
                 raise ParameterError(
-                    f"{first}: the columns may count the items from 0; set columns to a table with "
-                    "the headers column,item_id, or rename this column if it is not an item."
+                    f"{lowest}: the columns may count the items from 0; set columns to a table "
+                    "with the headers column,item_id, or rename this column if it is no item."
                 )
         return items
 
@@ -267,18 +267,20 @@ class _ItemNames:
         if re.search(r"\s", name):
             return self.described(name)
 
-        part = r"(?<![^\W_])%s(?![^\W_])"
-        named = [i for i in self.ids if re.search(part % re.escape(i), name)]
+        word = r"(?<![^\W_])%s(?![^\W_])"
+        named = [i for i in self.ids if re.search(word % re.escape(i), name)]
         return max(named, key=len, default=self.described(name))  # tea_1 is part of tea_1_b
 
     def described(self, text: object) -> str | None:
         """Return the one item whose text is in brackets or anywhere in a column's description."""
-        bracketed = {self.find(part) for part in _BRACKETED.findall(str(text))} - {None}
+        bracketed = {
+            self.find(text_in_brackets) for text_in_brackets in _BRACKETED.findall(str(text))
+        } - {None}
         if len(bracketed) == 1:
             return bracketed.pop()
 
-        whole = _words(text)
-        inside = [item for item, words in self._texts.items() if _separable(words) in whole]
+        words_of_text = _words(text)
+        inside = [item for item, words in self._texts.items() if _separable(words) in words_of_text]
         # a short item's text may be part of a longer item's
         inside = [
             item
@@ -292,8 +294,8 @@ class _ItemNames:
 
     def nearest(self, name: object) -> str | None:
         """Return the id of the item whose id or text is most similar to a name, or None."""
-        near = self._lookup.nearest(name, 0.8)
-        return near[0] if near else None
+        matches = self._lookup.nearest(name, 0.8)
+        return matches[0] if matches else None
 
 
 def _stem(name: object) -> str:
@@ -358,8 +360,8 @@ class _OptionNames:
 
     def nearest(self, text: object) -> str | None:
         """Return the label that is most similar to a text, or None."""
-        near = self._labels.nearest(text, 0.7)
-        return near[1] if near and near[1] != text else None
+        matches = self._labels.nearest(text, 0.7)
+        return matches[1] if matches and matches[1] != text else None
 
     def read(self, cell: Any) -> _Cell:
         """Return the content of a cell."""
@@ -387,7 +389,7 @@ class _OptionNames:
         words = {self._truth.get(text.casefold(), "")}
         words |= {_MARKER.sub("", text, count=1) if _MARKER.match(text) else ""}
         words |= {_TRAILING_NUMBER.sub("", text).strip()}
-        values = {self.label(part) for part in words if any(map(str.isalpha, part))} - {None}
+        values = {self.label(word) for word in words if any(map(str.isalpha, word))} - {None}
         if len(values) == 1:
             return _Cell("value", values.pop())
 

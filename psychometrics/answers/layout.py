@@ -263,9 +263,9 @@ def _keep_rows(table: _AnswerTable, is_kept: Iterable[bool]) -> None:
 
 def _refuse_footer(table: _AnswerTable, names: _ItemNames, wide: dict[str, str]) -> None:
     """Refuse a last row with a label, such as *Mean*, that only the row below answers has."""
-    first, last = (table.cells.iloc[place] for place in (0, -1))
+    top, last = (table.cells.iloc[place] for place in (0, -1))
     for header, cell in last.items():
-        if isinstance(cell, str) and _FOOTER.fullmatch(cell.strip()) and cell != first[header]:
+        if isinstance(cell, str) and _FOOTER.fullmatch(cell.strip()) and cell != top[header]:
             item = wide.get(str(header))
             if item is None or names.options[item].read(cell).kind == "unreadable":
                 raise ParameterError(
@@ -283,9 +283,9 @@ def _keep_own_rows(table: _AnswerTable, questionnaire: Questionnaire, notes: _No
     is_kept = table.cells["questionnaire"].map(_plain_name).isin(titles)
     count = int((~is_kept).sum())
     if not is_kept.any():
-        others = listed(table.cells["questionnaire"].unique().tolist(), 3)
+        titles_of_others = listed(table.cells["questionnaire"].unique().tolist(), 3)
         raise ParameterError(
-            f"{table.place}, column questionnaire: the answers are to {others}, not to "
+            f"{table.place}, column questionnaire: the answers are to {titles_of_others}, not to "
             f"{questionnaire.id}; name the questionnaire that was answered."
         )
     if count:
@@ -348,9 +348,9 @@ def _wide_columns(
     # Use marked columns if the table has no others for their items.
     bare = {name: _without_mark(name) for name in headers if name not in wide}
     items = names.find_all([*wide, *filter(None, bare.values())])
-    for name, rest in bare.items():
-        if rest in items and items[rest] not in wide.values():
-            wide[name] = items[rest]
+    for name, bare_name in bare.items():
+        if bare_name in items and items[bare_name] not in wide.values():
+            wide[name] = items[bare_name]
             marked.append(name)
 
     is_lone = len(wide) == 1 < len(names.ids) and not described
@@ -412,7 +412,7 @@ def _describe_names(table: _AnswerTable, questionnaire: Questionnaire, names: _I
         return f"{table.place}: is empty; save the table again."
 
     size = len(names.ids)
-    first = questionnaire.items[0]
+    item = questionnaire.items[0]
     series = [
         stem for stem, group in _numbered_names(headers).items() if max(group.values()) <= size
     ]
@@ -427,8 +427,8 @@ def _describe_names(table: _AnswerTable, questionnaire: Questionnaire, names: _I
             mend += "answers, or transpose the table if its columns are respondents"
 
     return (
-        f"{table.place}: no columns are the items of {questionnaire.id}, called {first.id} or "
-        f"'{first.text[:60]}' and so on, or item1 to item{size}{mend}. "
+        f"{table.place}: no columns are the items of {questionnaire.id}, called {item.id} or "
+        f"'{item.text[:60]}' and so on, or item1 to item{size}{mend}. "
         f"The columns are {listed(headers, 20)}{notes}."
     )
 
@@ -465,7 +465,7 @@ def _identify(
     conditions = settings["conditions"]
     conditions = conditions or [name for name in _common(table, _CONDITIONS) if name not in used]
     _add_columns(rows, table, conditions, used)
-    read = {*used, *conditions, "questionnaire", "mode", "status"}
+    used_or_own = {*used, *conditions, "questionnaire", "mode", "status"}
     is_model = bool(respondents) and _plain_name(respondents[0]) in map(_plain_name, _MODELS)
     return _Layout(
         answers=rows,
@@ -473,7 +473,7 @@ def _identify(
         are_named=bool(respondents),
         repeats_are_runs=is_model or bool(settings["respondent"]),
         has_runs=bool(runs),
-        left_out=tuple(name for name in cells.columns if name not in read),
+        left_out=tuple(name for name in cells.columns if name not in used_or_own),
     )
 
 
@@ -520,11 +520,11 @@ def _from_wide(
         text = "no column names the respondents: each row is one (else set respondent)"
         notes.add("respondents", text)
 
-    first, last = columns.index[[0, -1]]
-    text = f"wide: a row for each run; {len(wide)} columns, {shown(first)} to {shown(last)}, are "
+    start, end = columns.index[[0, -1]]
+    text = f"wide: a row for each run; {len(wide)} columns, {shown(start)} to {shown(end)}, are "
     text += f"{len(wide)} of {len(names.ids)} items"
     if any(_plain_name(header) != _plain_name(item) for header, item in wide.items()):
-        text += f", {wide[first]} to {wide[last]}"
+        text += f", {wide[start]} to {wide[end]}"
     notes.add("layout", text)
     _note_columns(layout, notes)
     for name in layout.left_out:
@@ -548,12 +548,12 @@ def _question_column(
     table: _AnswerTable, name: str, names: _ItemNames, items: set[str], notes: _Notes
 ) -> None:
     """Say that a column that is left out may be a total, an item, or name the respondents."""
-    near = names.nearest(name)
+    nearest = names.nearest(name)
     if names.is_total(name):
         text = f"the column {name} has the questionnaire's name: taken as a total"
         notes.add("total", f"{text} (else set columns)", 1)
-    elif near not in {None, name, *items}:  # its own name if columns are set
-        text = f"column {name} is not an item; is it {near}? Rename it, or set columns"
+    elif nearest not in {None, name, *items}:  # its own name if columns are set
+        text = f"column {name} is not an item; is it {nearest}? Rename it, or set columns"
         notes.add("unknown item", text, 1)
     elif _plain_name(name).endswith(_PERSONAL):
         persons = table.cells[name].map(_as_name)
@@ -591,10 +591,10 @@ def _from_long(
     answers = rows.assign(column=value_column, item_id=cells.map(items), cell=values)
     unknown = answers[answers["item_id"].isna()]
     for cell, group in unknown.groupby(cells, sort=False, dropna=False):
-        near = names.nearest(cell)
+        nearest = names.nearest(cell)
         places = listed(group["place"].tolist(), 2)
         text = f"{places}, column {item_column}: '{shown(cell)}' is not an item; left out"
-        notes.add("unknown item", text + (f"; is it {near}?" if near else ""), len(group))
+        notes.add("unknown item", text + (f"; is it {nearest}?" if nearest else ""), len(group))
 
     _note_columns(layout, notes)
     return replace(layout, answers=answers.dropna(subset="item_id").reset_index(drop=True))
