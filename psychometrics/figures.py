@@ -100,8 +100,8 @@ def draw_scores(
 
         ax.set_title(questionnaire.short_title)
 
-    with writing(path), replacing(path) as part:
-        figure.savefig(part)
+    with writing(path), replacing(path) as temporary:
+        figure.savefig(temporary)
 
     plt.close(figure)
 

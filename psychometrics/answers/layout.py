@@ -368,8 +368,8 @@ def _without_mark(name: object) -> str:
     ('SOC_1', '')
     """
     text = str(name).strip()
-    rest = _MARK.sub("", text) if len(text) <= _LONGEST else text
-    return rest if rest != text else ""
+    bare_name = _MARK.sub("", text) if len(text) <= _LONGEST else text
+    return bare_name if bare_name != text else ""
 
 
 def _named_columns(

@@ -175,8 +175,8 @@ def listed(names: list[str], most: int = 8) -> str:
     >>> listed(["a", "b", "c"], 2)
     'a, b and 1 more'
     """
-    first = ", ".join(map(shown, names[:most]))
-    return f"{first} and {len(names) - most} more" if len(names) > most else first
+    beginning = ", ".join(map(shown, names[:most]))
+    return f"{beginning} and {len(names) - most} more" if len(names) > most else beginning
 
 
 def shown(cell: object) -> str:
