@@ -417,7 +417,7 @@ def _halves_together(means: pd.DataFrame, questionnaire: Questionnaire, scale: S
         members = [item for item, key in keys.items() if key == sign and item in means]
         halves.append(means[members].mean(axis=1) if members else pd.Series(dtype=float))
 
-    n, r, low, _ = correlation_interval(*halves, method="pearson")
+    n, r, low, _ = correlation_interval(halves[0], halves[1], "pearson")
     return f"{scale.title} ({r:.2f})" if n >= _LEAST and r > 0 and not low <= 0 else ""
 
 

@@ -396,7 +396,7 @@ def _json_rows(content: Any, path: Path) -> list[Any]:
 
     data = content.get("data")
     if isinstance(content.get("schema"), dict) and isinstance(data, list):  # the form "table"
-        return data
+        return list(data)
 
     columns = list(content.values())
     try:
@@ -420,7 +420,8 @@ def _json_rows(content: Any, path: Path) -> list[Any]:
 
     if not is_table:
         raise DataError(f"{path}: may not be a table, or be one in two ways; {_WRITE_ROWS}")
-    return frame.to_dict("records")
+    rows: list[Any] = frame.to_dict("records")
+    return rows
 
 
 def _flat(value: object) -> object:
