@@ -413,9 +413,8 @@ def _describe_names(table: _AnswerTable, questionnaire: Questionnaire, names: _I
 
     size = len(names.ids)
     item = questionnaire.items[0]
-    series = [
-        stem for stem, group in _numbered_names(headers).items() if max(group.values()) <= size
-    ]
+    groups = _numbered_names(name for name in headers if not names.is_total(name))
+    series = [stem for stem, group in groups.items() if {*group.values()} <= {*range(1, size + 1)}]
     beginning = (
         f" to the beginning of their headers, such as columns={series[0]}, or" if series else ""
     )
