@@ -18,8 +18,8 @@ def __getattr__(name):
     """Import a public name; names of 1.0 that moved to the book's package work with a warning."""
     moved = () if name.startswith("_") else entry_points(group="psychometrics.moved", name=name)
     for point in moved:
-        said = f"psychometrics.{name} is {point.value} now, and works here until version 2."
-        warnings.warn(said, DeprecationWarning, stacklevel=2)
+        text = f"psychometrics.{name} is {point.value} now, and works here until version 2."
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
         return point.load()
 
     from .exceptions import naming_extras

@@ -85,8 +85,8 @@ def check_columns(
 
     stray = set(table["status"].unique()) - set(_STATUSES) if "status" in columns else set()
     if stray:
-        first = min(map(str, stray))
-        raise ParameterError(f"status must be one of {', '.join(_STATUSES)}, got '{first}'.")
+        status = min(map(str, stray))
+        raise ParameterError(f"status must be one of {', '.join(_STATUSES)}, got '{status}'.")
 
     for column in columns:
         if table[column].isna().any():
@@ -162,8 +162,8 @@ def check_choice(choices: Iterable[str], **settings: object) -> None:
     words = [str(choice) for choice in choices]
     for name, value in settings.items():
         if not isinstance(value, Hashable) or value not in choices:
-            near = difflib.get_close_matches(str(value), words, n=1)
-            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            nearest = difflib.get_close_matches(str(value), words, n=1)
+            hint = f" (did you mean {nearest[0]!r}?)" if nearest else ""
             raise ParameterError(f"{name} must be one of {', '.join(words)}, got {value!r}{hint}.")
 
 
@@ -371,9 +371,9 @@ def check_model(values: Mapping[str, object], model: type[BaseModel]) -> None:
     try:
         model.model_validate(dict(values), strict=True)
     except ValidationError as error:
-        first = error.errors()[0]
-        name = str(first["loc"][0])
-        raise wrong_kind(name, first["msg"], values[name]) from None
+        fault = error.errors()[0]
+        name = str(fault["loc"][0])
+        raise wrong_kind(name, fault["msg"], values[name]) from None
 
 
 def wrong_kind(name: str, message: str, value: object) -> ParameterError:

@@ -272,8 +272,8 @@ def write_csv(
         safe.to_csv(target, index=index, float_format=form)
         return
 
-    with writing(target), replacing(target) as part:
-        safe.to_csv(part, index=index, float_format=form)
+    with writing(target), replacing(target) as temporary:
+        safe.to_csv(temporary, index=index, float_format=form)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -297,8 +297,8 @@ def write_text(path: Path, text: str) -> None:
     >>> path.read_text(encoding="utf-8")
     'müde'
     """
-    with writing(path), replacing(path) as part:
-        part.write_text(text, encoding="utf-8")
+    with writing(path), replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def with_formulas(table: pd.DataFrame) -> pd.DataFrame:
@@ -518,13 +518,13 @@ def _cells(
     top, table = split_headers(rows)
     widths = [len(row) for row in rows[top:]]
     is_regular = len(widths) > 1 and len(set(widths)) == 1  # or else a long row, not a title
-    first = top if is_regular else 0
-    for row, line in zip(rows[first:], lines[first:], strict=True):
-        columns = len(rows[first])
+    start = top if is_regular else 0
+    for row, line in zip(rows[start:], lines[start:], strict=True):
+        columns = len(rows[start])
         if any(map(str.strip, row[columns:])):
-            what = f"{len(row)} values for {columns} columns"
+            sizes = f"{len(row)} values for {columns} columns"
             mend = f"put a value that contains '{separator}' into quotation marks"
-            raise ParameterError(f"{path}, line {line}: {what}; {mend}.")
+            raise ParameterError(f"{path}, line {line}: {sizes}; {mend}.")
 
     table = table.astype(str)
     table.attrs["lines"] = lines[top + 1 :]

@@ -86,15 +86,15 @@ def replacing(path: str | Path) -> Iterator[Path]:
     ['table.csv']
     """
     path = Path(os.path.realpath(path))
-    part = path.with_name(f".{os.getpid()}.{path.name[-_LONGEST:]}")
+    temporary = path.with_name(f".{os.getpid()}.{path.name[-_LONGEST:]}")
 
     try:
-        yield part
+        yield temporary
         if path.exists():
-            shutil.copymode(path, part)
-        part.replace(path)
+            shutil.copymode(path, temporary)
+        temporary.replace(path)
     finally:
-        part.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -72,8 +72,8 @@ class Progress(tqdm):
     def update(self, n: int = 1) -> bool | None:
         """Advance by questions that have just been asked."""
         self.asked += n
-        shown: bool | None = super().update(n)
-        return shown
+        is_shown: bool | None = super().update(n)
+        return is_shown
 
     @property
     def counts(self) -> tuple[int, int, int, int]:

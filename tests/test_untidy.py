@@ -267,24 +267,6 @@ def test_untidy_input_gives_a_documented_result_or_one_clear_error(name, messes,
     nothing_missing_is_certain(result, case.triples)
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in CASES if n not in ("mean_interval", "correlation_interval", "pearson",
-                                           "compare_means")]
-)  # fmt: skip
-def test_a_column_that_is_there_twice_is_told(name):
-    table = CASES[name].table(np.random.default_rng(1))
-    for column in table:
-        with pytest.raises(ParameterError, match=r"twice|two columns"):
-            CASES[name].call(pd.concat([table, table[[column]]], axis=1))
-
-
-@pytest.mark.parametrize("name", ["decisiveness", "monotony", "term_silhouettes"])
-def test_numbers_as_text_are_refused_in_a_table_without_rows_too(name):
-    table = CASES[name].table(np.random.default_rng(1)).iloc[:0]
-    with pytest.raises(ParameterError):
-        CASES[name].call(table.assign(pss=table["pss"].astype(str)))
-
-
 def _sorted(result):
     if isinstance(result, float):
         return pd.DataFrame({"value": [result]})
@@ -312,32 +294,6 @@ def test_the_order_of_rows_and_columns_changes_nothing(name, mess):
     nothing_missing_is_certain(first, case.triples)
     if first is not None and case.order:
         pd.testing.assert_frame_equal(_sorted(first), _sorted(second), check_dtype=False)
-
-
-LOADED = pm.load_questionnaire("gad7")
-OF_FRAMES = {
-    "evidence": lambda table: pm.evidence.evidence(table, [LOADED], {}),
-    "jackknife": lambda table: pm.evidence.jackknife(pd.DataFrame.mean, table, ["a", "b", "b"]),
-    "item_contrasts": lambda table: pm.validity.item_contrasts(table, np.zeros((2, 3))),
-    "kernel_statistics": pm.nulls.kernel_statistics,
-    "keyed_items": lambda table: pm.scoring.keyed_items(table, LOADED),
-    "profiles": lambda table: pm.evidence.profiles(table, [LOADED]),
-    "unpack_bits": pm.beliefs.unpack_bits,
-}
-
-
-@pytest.mark.parametrize("name", OF_FRAMES)
-@pytest.mark.parametrize(
-    "table",
-    [
-        None, 5, "text", [1, 2], {}, pd.DataFrame(), pd.DataFrame({"respondent_id": ["a", "b"]}),
-        pd.DataFrame([[1, 2]], columns=["respondent_id", "respondent_id"]),
-    ],
-    ids=lambda table: type(table).__name__,
-)  # fmt: skip
-def test_what_is_not_the_table_that_a_measure_needs_is_refused(name, table):
-    with pytest.raises(ParameterError):
-        OF_FRAMES[name](table)
 
 
 @pytest.mark.parametrize(

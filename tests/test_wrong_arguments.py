@@ -181,67 +181,6 @@ def test_a_questionnaires_name_stands_for_the_questionnaire(call):
             call(wrong)
 
 
-TABLES = {
-    "omega_hierarchical": pm.measures.omega.omega_hierarchical,
-    "polychoric": pm.measures.ordinal.polychoric,
-    "ordinal_reliability": pm.measures.ordinal.ordinal_reliability,
-    "score_reliability": lambda table: pm.graded.score_reliability(table, PARAMETERS),
-    "adjust": pm.items.adjust,
-    "one_factor": one_factor,
-    "omegas": pm.reliability.omegas,
-    "of_answers": book.checklist.of_answers,
-    "forest": lambda table: pm.figures.forest(table, "a", "b"),
-    "reached": lambda table: pm.evidence.reached(table, SOLVED),
-    "jackknife": lambda table: pm.evidence.jackknife(pd.DataFrame.mean, table, list("ab")),
-    "interval_over_ways": lambda table: crossed_samples.interval_over_ways(np.eye(3), table),
-    "item_contrasts": lambda table: pm.validity.item_contrasts(pm.prompts("gad7"), table),
-}
-
-
-@pytest.mark.parametrize("name", list(TABLES))
-@pytest.mark.parametrize("wrong", [3, np.nan, "gad7", [["x"]], np.ones((2, 3, 4))])
-def test_what_is_no_table_is_refused_where_a_table_belongs(name, wrong):
-    with pytest.raises(ParameterError):
-        TABLES[name](wrong)
-
-
-@pytest.mark.parametrize(
-    ("name", "call"),
-    [
-        ("draws", lambda n: pm.bias.bias_shares(SOLVED.assign(
-            respondent_id="a", questionnaire="gad7", item_id="x", score=1), "gad7", draws=n)),
-        ("draws", lambda n: pm.null_distribution(len, "gad7", "noise", draws=n)),
-        ("draws", book.studies.psychobench.claim_findings),
-        ("simulations", lambda n: pm.irt.item_fit(SOLVED, pm.irt.fit(SOLVED), n)),
-        ("populations", lambda n: book.studies.untrained.compare(populations=n)),
-        ("respondents", lambda n: pm.nulls.kernels.kernel_statistics(
-            pm.nulls.kernel("challenges"), n)),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("number", [10**12, 0, -1, 2.5, np.nan, "many"])
-def test_numbers_of_draws_that_would_never_end_or_begin_are_refused(name, call, number):
-    with pytest.raises(ParameterError, match=f"^{name} must be"):
-        call(number)
-
-
-@pytest.mark.parametrize("column", ["draws", ["draws"], {}, SOLVED, np.ones(2)])
-def test_only_a_name_can_be_a_column_or_a_choice(column):
-    with pytest.raises(ParameterError):
-        pm.checks.check_columns(SOLVED, [column])
-    with pytest.raises(ParameterError):
-        pm.checks.check_choice(("a", "b"), how=column)
-
-
-@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
-def test_a_column_that_says_whose_row_it_is_has_no_gaps(missing):
-    table = pd.DataFrame({"respondent_id": ["a", missing], "score": [1.0, np.nan]})
-    pm.checks.check_columns(table, (), ["score"], gaps=["respondent_id"])
-    with pytest.raises(ParameterError, match="respondent_id"):
-        pm.checks.check_columns(table, ["respondent_id"])
-    with pytest.raises(ParameterError, match="score"):
-        pm.checks.check_columns(table, ["score"], ["score"])
-
-
 IPIP = pm.load_questionnaire("ipip20")
 
 
@@ -312,10 +251,6 @@ def test_a_column_that_parquet_cannot_hold_is_named(column, tmp_path):
 @pytest.mark.parametrize(
     ("name", "call"),
     [
-        ("ranks", lambda how: pm.intervals.fisher_interval(0.5, 20, **how)),
-        ("items", lambda how: pm.score_table(pd.DataFrame(), LOADED, **how)),
-        ("errors", lambda how: pm.irt.fit(SOLVED, **how)),
-        ("paper", lambda how: pm.norms.norm_table(["gse"], **how)),
         ("texts", lambda how: pm.load_questionnaire("gad7", **how)),
         ("texts", lambda how: pm.questionnaires.perturbed(LOADED[0], "order", **how)),
         ("measured", lambda how: pm.authoring.wording.wording("challenges", **how)),
@@ -330,10 +265,9 @@ def test_a_column_that_parquet_cannot_hold_is_named(column, tmp_path):
         ("sentences", lambda how: book.studies.diagnostic.item_table(**how)),
     ],
 )
-@pytest.mark.parametrize("value", ["no", "false", 2])
-def test_a_text_is_neither_true_nor_false(name, call, value):
+def test_a_text_is_neither_true_nor_false(name, call):
     with pytest.raises(ParameterError, match=f"^{name} "):
-        call({name: value})
+        call({name: "no"})
 
 
 @pytest.mark.parametrize(
@@ -457,16 +391,7 @@ def test_an_intervention_tells_of_a_classifier_before_the_first_measurement(
         book.interventions.trajectories(["minilm-mnli-l3-s16"], loaded, ["neutral"], **how)
 
 
-def test_missing_values_of_pandas_own_and_other_sequences_are_taken():
-    frame = pd.DataFrame({"a": pd.array([1, None], "Int64"), "b": [0.5, 2.0]})
-    numbers = pm.checks.as_numbers("x", frame, axes=2)
-    np.testing.assert_array_equal(numbers, [[1, 0.5], [np.nan, 2]])
-
+def test_models_may_be_named_by_any_sequence():
     answers = pd.DataFrame({"a": [1, 1, 1, 0], "b": [1, 0, 0, 0], "c": [0, 1, 0, 1]})
     table = pm.irt.compare(answers, pd.Index(["rasch", "1pl"]))
     assert table["parameters"].tolist() == [3, 4]
-    pm.checks.check_numbers(draws=np.int64(20))
-
-
-def test_a_name_with_a_backslash_is_told_as_it_is():
-    assert "a\\1 should be" in str(pm.checks.wrong_kind("a\\1", "Input should be an int", 2))

@@ -12,10 +12,9 @@ from ..modes.replies import parse_reply
 from ..questionnaires import Questionnaire
 from .item_names import _Cell, _OptionNames
 from .layout import _Layout
-from .tables import _Notes, listed, several, shown
+from .tables import _Notes, _Replies, listed, several, shown
 
 _CODINGS = ("values", "from 0", "from 1")
-_CODES = ("from 1", "values", "from 0")  # codes such as A1 and A2 usually count the options
 _EXAMPLES = 5
 
 
@@ -82,7 +81,10 @@ class _CellReader:
             kinds[group.index] = np.array([cell.kind for cell in cells], dtype=object)[code]
             values[group.index] = np.array([cell.value for cell in cells], dtype=float)[code]
 
-        ends = {item: (min(one.values), max(one.values)) for item, one in self._options.items()}
+        ends = {
+            item: (min(options.values), max(options.values))
+            for item, options in self._options.items()
+        }
         low, high = (
             answers["item_id"].map({k: e[side] for k, e in ends.items()}) for side in (0, 1)
         )
@@ -103,10 +105,14 @@ class _CellReader:
         return self._undo_reversal(answers, layout, notes)
 
     def _read_cell(self, item: str, cell: object) -> _Cell:
+        if isinstance(cell, _Replies):
+            replies = [self._read_cell(item, reply) for reply in cell]
+            return next((r for r in replies if r.kind not in ("unreadable", "missing")), replies[0])
+
         answer = self._options[item].read(cell)
         if answer.kind == "unreadable" and self._may_be_replies:
-            asked = [self._questionnaire.item(item)]
-            ((status, value),) = parse_reply(str(cell), self._questionnaire, asked)
+            questions = [self._questionnaire.item(item)]
+            ((status, value),) = parse_reply(str(cell), self._questionnaire, questions)
             if status == "ok":
                 return answer._replace(kind="value", value=value)
             if status == "refused":
@@ -122,19 +128,20 @@ class _CellReader:
         translated &= self._letters_are_places(answers[translated], notes)
         answers.loc[translated, "value"] = self._decode(answers[translated], "from 0")
 
-        series = {"number": _CODINGS}
+        usual = {"number": "values"}
         codes = {kind for kind in kinds if kind.startswith("code ")}
         if len(codes) == 1:
-            series[codes.pop()] = _CODES
+            usual[codes.pop()] = "from 1"  # codes such as A1 and A2 count the options
 
-        for kind, codings in series.items():
+        is_decided = self._numbers not in ("auto", "letters")
+        for kind, default in usual.items():
             is_kind = kinds == kind
-            coding = self._numbers
-            if coding in ("auto", "letters"):
+            if not is_decided and is_kind.any():
                 if kind != "number" and answers.loc[is_kind, "value"].nunique() == 1:
                     continue  # a single code may be a remark
-                coding = self._choose_coding(answers[is_kind], codings, notes)
+                self._check_coding(answers[is_kind], default, notes)
 
+            coding = self._numbers if is_decided else default
             answers.loc[is_kind, "value"] = self._decode(answers[is_kind], coding)
             translated |= is_kind
 
@@ -161,8 +168,8 @@ class _CellReader:
     def _letters_are_places(self, letters: pd.DataFrame, notes: _Notes) -> bool:
         """Determine whether letters name the options by their places: A is the first option.
 
-        A letter may also abbreviate a label, such as A for *agree*, unless no label begins with a
-        letter that names a place, or all places occur. A single letter may be a remark.
+        A letter that begins a label may also abbreviate it, such as A for *agree*. A single letter
+        may be a remark.
         """
         if letters.empty or self._numbers != "auto":
             return self._numbers == "letters"
@@ -171,55 +178,39 @@ class _CellReader:
         places = {chr(ord("A") + place) for place in range(max(map(len, choices)))}
         initials = {option.label[:1].upper() for options in choices for option in options}
         used = {chr(ord("A") + int(place)) for place in letters["value"].unique()}
-        is_clear = len(used & places) > 1 and (not places & initials or places <= used)
+        is_clear = len(used & places) > 1 and not places & initials
 
-        first = choices[0][0].label
-        said = f"letters are taken as the options' places: A is '{first}' (else set numbers=values)"
+        label = choices[0][0].label
+        text = f"letters are taken as the options' places: A is '{label}' (else set numbers=values)"
         if not is_clear:
-            said = f"letters are left out: if A is '{first}' and so on, set numbers=letters"
+            text = f"letters are left out: if A is '{label}' and so on, set numbers=letters"
         if used & places:
-            notes.add("letters", said, 0 if is_clear else len(letters))
+            notes.add("letters", text, 0 if is_clear else len(letters))
         return is_clear
 
-    def _choose_coding(self, numbers: pd.DataFrame, codings: tuple[str, ...], notes: _Notes) -> str:
-        """Determine what numbers mean, with the usual meaning first; refuse doubtful ones.
+    def _check_coding(self, numbers: pd.DataFrame, usual: str, notes: _Notes) -> None:
+        """Refuse numbers that do not have their usual meaning but may have another one.
 
         A number that fits no coding, such as 99, is a code for no answer and decides nothing.
-        Numbers that do not fit the usual coding fit another one beyond doubt only if each item has
-        all of its options: a 0 beside 1 to 4 may be the first of five options, or no answer.
         """
-        usual = codings[0]
-        if numbers.empty:
-            return usual
-
         used = numbers[["item_id", "value"]].drop_duplicates()
         self._refuse_renumbered(used["item_id"].unique(), notes)
-        decoded = {coding: self._decode(used, coding) for coding in codings}
-        strays = pd.DataFrame({c: self._find_strays(used, decoded[c]) for c in codings})
-        codes = strays.all(axis=1)
-        fitting = [coding for coding in codings if strays[coding].equals(codes)]
+        decoded = {coding: self._decode(used, coding) for coding in _CODINGS}
+        strays = pd.DataFrame({c: self._find_strays(used, decoded[c]) for c in _CODINGS})
+        fitting = [c for c in _CODINGS if strays[c].equals(strays.all(axis=1))]
         values = next(iter(self._options.values())).values
-        span = f"{used['value'].min():g} to {used['value'].max():g}"
-        doubt = f"numbers are {span}, the options {min(values):g} to {max(values):g}"
-
-        if usual in fitting or not fitting:
-            meaning = "values" if usual == "values" else f"places, {usual}"
-            others = [coding for coding in fitting if not decoded[coding].equals(decoded[usual])]
-            mend = f"; if this is wrong, set numbers={others[0]!r}" if others else ""
-            notes.add("numbers", f"{doubt}: taken as the options' {meaning}{mend}")
-            return usual
-
-        best = fitting[0]
-        sizes = used[~codes.to_numpy()].groupby("item_id").size()
-        if any(sizes.get(item) != len(self._options[item].values) for item in used["item_id"]):
+        low, high = used["value"].agg(["min", "max"])
+        text = f"numbers are {low:g} to {high:g}, the options {min(values):g} to {max(values):g}"
+        if fitting and usual not in fitting:
             raise ParameterError(
-                f"{notes.place}: {doubt}, which has two meanings; set numbers={best!r}, or "
+                f"{notes.place}: {text}, which has two meanings; set numbers={fitting[0]!r}, or "
                 f"numbers={usual!r} if a number outside the options means no answer."
             )
 
-        said = f"{doubt}: taken as the options' places, {best} (else set numbers={usual!r})"
-        notes.add("numbers", said)
-        return best
+        meaning = "values" if usual == "values" else f"places, {usual}"
+        alternatives = [coding for coding in fitting if not decoded[coding].equals(decoded[usual])]
+        mend = f"; if this is wrong, set numbers={alternatives[0]!r}" if alternatives else ""
+        notes.add("numbers", f"{text}: taken as the options' {meaning}{mend}")
 
     def _refuse_renumbered(self, items: NDArray[np.object_], notes: _Notes) -> None:
         """Refuse numbers if an option is labelled by a number that is not its value."""
@@ -254,30 +245,30 @@ class _CellReader:
             rows = answers[answers["status"] == status]
             groups = list(rows.groupby(rows["cell"].map(shown), sort=False))
             for text, group in groups[:_EXAMPLES]:
-                first = group.iloc[0]
+                row = group.iloc[0]
                 if status == "out_of_range":
-                    low, high = first[["lowest_option", "highest_option"]]
+                    low, high = row[["lowest_option", "highest_option"]]
                     reason = f"is not from {low:g} to {high:g}"
                 elif status == "refused":
                     reason = "refuses"
                 else:
-                    near = self._options[first["item_id"]].nearest(text)
-                    reason = "is not an option" + (f"; is it '{near}'?" if near else "")
+                    nearest = self._options[row["item_id"]].nearest(text)
+                    reason = "is not an option" + (f"; is it '{nearest}'?" if nearest else "")
 
                 more = f" (also in {several(len(group) - 1, 'cell')})" if len(group) > 1 else ""
-                said = f"{first['place']}, column {first['column']}: '{text}'{more} {reason}"
-                notes.add(status, said, len(group))
+                note = f"{row['place']}, column {row['column']}: '{text}'{more} {reason}"
+                notes.add(status, note, len(group))
 
-            rest = sum(len(group) for _, group in groups[_EXAMPLES:])
-            if rest:
-                said = f"{several(rest, 'cell')} more: {status.replace('_', ' ')}"
-                notes.add(status, said, rest)
+            further = sum(len(group) for _, group in groups[_EXAMPLES:])
+            if further:
+                note = f"{several(further, 'cell')} more: {status.replace('_', ' ')}"
+                notes.add(status, note, further)
 
         numbers = answers[is_number & (answers["status"] == "ok")].groupby("item_id")["value"]
         means = sum(int((~v.isin(self._options[item].values)).sum()) for item, v in numbers)
         if means:
-            said = f"{several(means, 'number')} between two options, such as means of answers; kept"
-            notes.add("means", said, means)
+            note = f"{several(means, 'number')} between two options, such as means of answers; kept"
+            notes.add("means", note, means)
 
     def _undo_reversal(self, answers: pd.DataFrame, layout: _Layout, notes: _Notes) -> pd.DataFrame:
         """Restore the original answers to items that the table has already reversed."""
@@ -299,11 +290,11 @@ class _CellReader:
             original = answers["lowest_option"] + answers["highest_option"] - answers["value"]
             answers.loc[turned, "value"] = original[turned]
             items = list(answers.loc[turned, "item_id"].unique())
-            said = f"{len(items)} items are reversed back, as already_reversed requests"
-            notes.add("reversed", f"{said}: {listed(items)}", len(items))
+            text = f"{len(items)} items are reversed back, as already_reversed requests"
+            notes.add("reversed", f"{text}: {listed(items)}", len(items))
         elif reversed_items:
             some = f"{len(reversed_items)} reversed items"
-            said = "are taken as they were answered (else set already_reversed)"
-            notes.add("reversed", f"{some} {said}", len(reversed_items))
+            text = "are taken as they were answered (else set already_reversed)"
+            notes.add("reversed", f"{some} {text}", len(reversed_items))
 
         return answers

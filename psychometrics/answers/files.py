@@ -10,17 +10,16 @@ import itertools
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import pandas as pd
 
 from ..checks import check_choice, check_columns, check_kinds
 from ..data import write_csv, write_text
 from ..exceptions import DataError, ParameterError, check_file, writing
 from ..files import replacing
+from ..measures.intervals import correlation_interval
 from ..questionnaires import Questionnaire, Scale, load_questionnaire
 from ..questionnaires.answers import COLUMNS, check_loaded, tidy
 from .cells import _CellReader
@@ -81,9 +80,9 @@ def read_answers(
         ``column`` and ``item_id``, or the beginning of the headers, such as ``"D"`` for D1, D2, ...
     numbers : {"auto", "values", "labels", "from 0", "from 1", "letters"}
         Meaning of numbers: the values of the questionnaire's options, their labels, or their
-        positions counted from 0 or 1. By default the values, unless some numbers fit no option, all
-        fit the positions, and every item has all of its options. ``letters``: A is the first
-        option, also if it could abbreviate a label, such as *agree*.
+        positions counted from 0 or 1. By default the values; a table whose numbers fit only the
+        positions is refused. ``letters``: A is the first option, also if it could abbreviate a
+        label, such as *agree*. Labels in a file of SPSS or Stata count only by default.
     already_reversed : bool, optional
         Whether reverse-keyed items are already reversed in the table: those whose headers are
         marked, as in ``E5_R``, or else all. The reversal is then undone, since scores are computed
@@ -125,26 +124,18 @@ def read_answers(
     table = read_table(source)
     notes = _Notes(table.place)
 
-    for said in table.notes:
-        notes.add("read", said)
+    for note in table.notes:
+        notes.add("read", note)
 
-    asked: dict[str, Any] = {"respondent": respondent, "run": run, "item": item, "value": value}
-    asked["conditions"] = conditions
-    layout = _lay_out(table, questionnaire, asked, columns, notes)
+    settings: dict[str, Any] = {"respondent": respondent, "run": run, "item": item, "value": value}
+    settings["conditions"] = conditions
+    if numbers != "auto":
+        table.labels = {}
+    layout = _lay_out(table, questionnaire, settings, columns, notes)
     if layout.answers.empty:
         raise ParameterError(f"{table.place}: has no rows below its headers; save the table again.")
 
     reader = _CellReader(questionnaire, numbers, already_reversed, table.replies)
-    for replies in table.others:
-        cells = layout.answers
-        others = cells.assign(cell=cells["place"].map(replies))
-        is_ok, is_better = (
-            reader.read(replace(layout, answers=answers), _Notes(""))["status"].eq("ok")
-            for answers in (cells, others)
-        )
-        chosen = cells["cell"].where(is_ok | ~is_better, others["cell"])
-        layout = replace(layout, answers=cells.assign(cell=chosen))
-
     answers = reader.read(layout, notes)
     answers = _each_once(answers, layout, notes)
     _look_at(answers, questionnaire, already_reversed, notes)
@@ -200,10 +191,10 @@ def read_all(
     for name in settings:
         check_choice(_SETTINGS, condition=name)
 
-    parts = [read_answers(source, one, progress=progress, **settings) for one in questionnaires]
-    answers = pd.concat(parts, ignore_index=True)
-    summary = dict(parts[0].attrs["summary"])
-    summary["read"] = [row for part in parts for row in part.attrs["summary"]["read"]]
+    tables = [read_answers(source, q, progress=progress, **settings) for q in questionnaires]
+    answers = pd.concat(tables, ignore_index=True)
+    summary = dict(tables[0].attrs["summary"])
+    summary["read"] = [row for table in tables for row in table.attrs["summary"]["read"]]
     answers.attrs = {"summary": summary}
     return answers
 
@@ -261,8 +252,8 @@ def write_answers(
         _write_sav(_wide(plain_table) if has_items else plain_table, path, questionnaires)
     else:
         try:
-            with writing(path), replacing(path) as part:
-                plain_table.to_parquet(part, index=False)
+            with writing(path), replacing(path) as temporary:
+                plain_table.to_parquet(temporary, index=False)
         except (TypeError, ValueError) as error:  # Arrow's last argument names the column
             if isinstance(error, ParameterError):
                 raise
@@ -308,28 +299,20 @@ def _with_options(questionnaire: str | Path | Questionnaire) -> Questionnaire:
         loaded = load_questionnaire(questionnaire)
     except DataError:  # without the wording, ids and positions are still known
         loaded = load_questionnaire(questionnaire, texts=False)
-    for one in loaded.items:
-        loaded.ends(one)  # raises an error if there are no options
+    for entry in loaded.items:
+        loaded.ends(entry)  # raises an error if there are no options
     return loaded
 
 
 def _each_once(answers: pd.DataFrame, layout: _Layout, notes: _Notes) -> pd.DataFrame:
     """Number the runs, drop repeated rows, and refuse contradictory rows."""
-    unnamed = answers["respondent_id"] == ""
-    if unnamed.any():
-        places = listed(answers.loc[unnamed, "place"].unique().tolist(), 3)
-        said = f"{places}: no respondent is named; left out"
-        notes.add("unnamed", said, answers.loc[unnamed, "place"].nunique())
-        answers = answers[~unnamed]
-
     asking = ["respondent_id", "run", *layout.conditions]
     again = answers.duplicated([*asking, "item_id"], keep=False)
     if again.any() and layout.repeats_are_runs and not layout.has_runs:
-        answers = answers.assign(
-            run=answers.groupby([*asking, "item_id"], dropna=False).cumcount() + 1
-        )
-        said = "the rows of one respondent are its runs, in order (else set run or respondent)"
-        notes.add("runs", said, answers["run"].max())
+        runs = answers.groupby([*asking, "item_id"], dropna=False).cumcount() + 1
+        text = "the rows of one respondent are its runs, in order (else set run or respondent)"
+        notes.add("runs", text, runs.max())
+        answers = answers.assign(run=runs)
     elif again.any():
         answers = _without_copies(answers, asking, notes)
 
@@ -341,13 +324,11 @@ def _without_copies(answers: pd.DataFrame, asking: list[str], notes: _Notes) -> 
     keys = [*asking, "item_id"]
     answers = answers.reset_index(drop=True)
     seen = answers.duplicated(keys)
-    first = answers.drop_duplicates(keys)
-    pairs = answers[seen].merge(first, on=keys, suffixes=("", "_first"), how="left")
-    same = (pairs["value"] == pairs["value_first"]) | (
-        pairs["value"].isna() & pairs["value_first"].isna()
-    )
-    if not same.all():
-        row = pairs[~same].iloc[0]
+    originals = answers.drop_duplicates(keys)
+    pairs = answers[seen].merge(originals, on=keys, suffixes=("", "_first"), how="left")
+    is_copy = pairs[["value", "value_first"]].nunique(axis=1, dropna=False) == 1
+    if not is_copy.all():
+        row = pairs[~is_copy].iloc[0]
         raise ParameterError(
             f"{notes.place}, {row['place']}: '{row['respondent_id']}' has a "
             f"different answer to {row['item_id']} in {row['place_first']}; name the column that "
@@ -355,9 +336,9 @@ def _without_copies(answers: pd.DataFrame, asking: list[str], notes: _Notes) -> 
         )
 
     places = answers.loc[seen, "place"].unique().tolist()
-    said = f"{listed(places, 3)}: repeated with the same answers; left out"
-    notes.add("doubled", said, len(places))
-    return first
+    text = f"{listed(places, 3)}: repeated with the same answers; left out"
+    notes.add("doubled", text, len(places))
+    return originals
 
 
 def _run_numbers(answers: pd.DataFrame, conditions: Sequence[str]) -> pd.Series:
@@ -368,7 +349,7 @@ def _run_numbers(answers: pd.DataFrame, conditions: Sequence[str]) -> pd.Series:
         return numbers.astype(int)
     parts = [answers[name].map(str) for name in conditions]
     label = runs.map(str).str.cat(parts, sep="\x1f") if parts else runs.map(str)
-    return label.groupby(answers["respondent_id"]).transform(lambda own: pd.factorize(own)[0] + 1)
+    return label.groupby(answers["respondent_id"]).transform(lambda name: pd.factorize(name)[0] + 1)
 
 
 def _completed(
@@ -379,16 +360,12 @@ def _completed(
     asking = ["respondent_id", "run", *layout.conditions]
     askings = answers[asking].drop_duplicates(asking[:2])
     frame = askings.merge(pd.DataFrame({"item_id": items}), how="cross")
-    own = ["respondent_id", "run", "item_id"]
-    frame = frame.merge(answers[[*own, "value", "status"]], on=own, how="left")
+    keys = ["respondent_id", "run", "item_id"]
+    frame = frame.merge(answers[[*keys, "value", "status"]], on=keys, how="left")
     frame["status"] = frame["status"].fillna("missing")
 
-    if "given_mode" in answers:
-        modes = answers.drop_duplicates("respondent_id").set_index("respondent_id")["given_mode"]
-        frame["mode"] = frame["respondent_id"].map(modes)
-    else:
-        frame["mode"] = _MODE
-
+    modes = answers.assign(mode=answers.get("given_mode", _MODE)).groupby("respondent_id")["mode"]
+    frame["mode"] = frame["respondent_id"].map(modes.first())
     return tidy(frame, questionnaire)
 
 
@@ -401,20 +378,20 @@ def _look_at(
     alike = spread[(spread["min"] == spread["max"]) & (spread["count"] > 2)]
     if len(alike):
         who = listed([name for name, _ in alike.index], 3)
-        said = f"the same answer to every item in {len(alike)} of {_units(spread)} ({who}); kept"
-        notes.add("alike", said, len(alike))
+        text = f"the same answer to every item in {len(alike)} of {_units(spread)} ({who}); kept"
+        notes.add("alike", text, len(alike))
 
     size = len(questionnaire.items)
     fewer = spread[spread["count"] < size]
     if len(fewer):
         name, run = fewer["count"].idxmin()
-        said = f"items missing in {len(fewer)} of {_units(spread)}; fewest answers: '{name}', "
-        notes.add("incomplete", f"{said}run {run}, {fewer['count'].min()} of {size}", len(fewer))
+        text = f"items missing in {len(fewer)} of {_units(spread)}; fewest answers: '{name}', "
+        notes.add("incomplete", f"{text}run {run}, {fewer['count'].min()} of {size}", len(fewer))
 
     ok = answers[answers["status"] == "ok"]
     means = ok.groupby(["respondent_id", "item_id"])["value"].mean().unstack()
     together = [_halves_together(means, questionnaire, scale) for scale in questionnaire.scales]
-    together = [said for said in together if said]
+    together = [text for text in together if text]
     if together:
         mend = "are reversed already (then set already_reversed, for all scales)"
         mend = "had not been reversed (then set already_reversed=false)" if already else mend
@@ -440,16 +417,8 @@ def _halves_together(means: pd.DataFrame, questionnaire: Questionnaire, scale: S
         members = [item for item, key in keys.items() if key == sign and item in means]
         halves.append(means[members].mean(axis=1) if members else pd.Series(dtype=float))
 
-    both = pd.concat(halves, axis=1).dropna()
-    if len(both) < _LEAST or (both.std() < 1e-12).any():
-        return ""
-
-    r = float(np.corrcoef(both.T)[0, 1])
-    lowest = np.tanh(np.arctanh(min(r, 1 - 1e-12)) - 1.96 / np.sqrt(len(both) - 3))
-    if lowest <= 0:
-        return ""
-
-    return f"{scale.title} ({r:.2f})"
+    n, r, low, _ = correlation_interval(halves[0], halves[1], "pearson")
+    return f"{scale.title} ({r:.2f})" if n >= _LEAST and r > 0 and not low <= 0 else ""
 
 
 def _counted(frame: pd.DataFrame, questionnaire: Questionnaire) -> str:
@@ -458,16 +427,16 @@ def _counted(frame: pd.DataFrame, questionnaire: Questionnaire) -> str:
     ok = int(status.get("ok", 0))
     respondents = frame["respondent_id"].nunique()
     askings = len(frame) // len(questionnaire.items)
-    said = f"{several(ok, 'answer')} to {questionnaire.short_title} by "
-    said += several(respondents, "respondent")
+    text = f"{several(ok, 'answer')} to {questionnaire.short_title} by "
+    text += several(respondents, "respondent")
 
     if askings > respondents:
-        said += f" in {askings:,} runs (runs of one respondent are not respondents)"
+        text += f" in {askings:,} runs (runs of one respondent are not respondents)"
 
-    rest = ", ".join(
+    unanswered = ", ".join(
         f"{n:,} {name.replace('_', ' ')}" for name, n in status.items() if name != "ok"
     )
-    return f"{said}; {rest or 'none missing'}"
+    return f"{text}; {unanswered or 'none missing'}"
 
 
 def _wide(answers: pd.DataFrame) -> pd.DataFrame:
@@ -516,9 +485,9 @@ def _write_sav(table: pd.DataFrame, path: Path, questionnaires: Sequence[Any]) -
     table = table.rename(columns=names)
     column_labels: list[str | None] = list(texts.values())
     try:
-        with writing(path), replacing(path) as part:
+        with writing(path), replacing(path) as temporary:
             pyreadstat.write_sav(
-                table, str(part), column_labels=column_labels, variable_value_labels=labels
+                table, str(temporary), column_labels=column_labels, variable_value_labels=labels
             )
     except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError) as error:
         mend = "free some space, correct the column, or name another file"

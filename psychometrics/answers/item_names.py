@@ -6,7 +6,7 @@ import difflib
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
 import pandas as pd
@@ -67,14 +67,14 @@ def plain(text: object) -> str:
     if not any(map(str.isalpha, folded)):
         return folded
 
-    kept = []
+    signs = []
     for before, sign, after in zip(" " + folded, folded, folded[1:] + " ", strict=False):
         is_joint = before.isdigit() and after.isdigit()
         is_dash = unicodedata.category(sign) == "Pd" and not (before.isalpha() and after.isalpha())
         if _counts(sign) or is_joint or is_dash:
-            kept.append(sign)
+            signs.append(sign)
 
-    return "".join(kept)
+    return "".join(signs)
 
 
 def _plain_name(name: object) -> str:
@@ -139,8 +139,8 @@ class _Lookup:
     def nearest(self, name: object, cutoff: float) -> tuple[Any, str] | None:
         """Return the thing whose name is most similar to the given one, and this name."""
         key = self._simplify(str(name)[:_LONGEST])
-        near = difflib.get_close_matches(key, list(self._simple), 1, cutoff)
-        things = self._simple[near[0]] if near else {}
+        matches = difflib.get_close_matches(key, list(self._simple), 1, cutoff)
+        things = self._simple[matches[0]] if matches else {}
         return next(iter(things.items())) if len(things) == 1 else None
 
 
@@ -181,8 +181,8 @@ class _ItemNames:
             for name in (item.id, item.text, questionnaire.statement(item))
         ]
         self._lookup = _Lookup(names, _plain_name)
-        self._own = {_plain_name(questionnaire.id), _plain_name(questionnaire.short_title)}
-        self._prefixes = self._own | {re.sub(r"\d+$", "", name) for name in self._own}
+        self._names = {_plain_name(questionnaire.id), _plain_name(questionnaire.short_title)}
+        self._titles = self._names | {re.sub(r"\d+$", "", name) for name in self._names}
 
     def find(self, name: object) -> str | None:
         """Return the item that has the given id or text."""
@@ -193,8 +193,13 @@ class _ItemNames:
         """Return a mapping from all recognised names, including item numbers, to items.
 
         A number is an item's position if the words before it are only *item* or the like, the
-        questionnaire's own name, both, or `prefix`; if no number exceeds the number of items; and
-        if no other names could be the items as well.
+        questionnaire's own name, both, or `prefix`; if it is from 1 to the number of items; and if
+        no other series of names could be the items as well.
+
+        Raises
+        ------
+        ParameterError
+            The names may count the items from 0, although some of them are other items' ids.
 
         Examples
         --------
@@ -204,61 +209,57 @@ class _ItemNames:
         {'gad1': 'gad7_1', 'gad2': 'gad7_2'}
         """
         names = list(names)
-        if not prefix:
-            found = {name: self.find(name) for name in names}
-            items = {name: item for name, item in found.items() if item is not None}
-            if items:
-                self._refuse_from_nought(names, items)
-                return items
-
-        # the questionnaire's own name comes first, and then a complete series
-        ranks = dict.fromkeys(_GENERIC, 1)
-        ranks |= {own + word: 0 for own in self._prefixes for word in _GENERIC}
+        groups = _numbered_names(names)
         if prefix:
-            ranks = {_plain_name(prefix): 0}
+            return self._find_series({_plain_name(prefix)}, groups) or {}
 
-        series = defaultdict(list)
-        for beginning, group in _numbered_names(names).items():
-            numbers = group if prefix else self._without_total(group)
-            if beginning in ranks and numbers and self._fits(numbers):
-                series[ranks[beginning], len(numbers) < len(self.ids)].append(numbers)
+        items = {name: item for name in names if (item := self.find(name))}
+        if not items:
+            titled = {title + word for title in self._titles for word in _GENERIC}
+            series = self._find_series(titled, groups)
+            return (self._find_series(_GENERIC, groups) or {}) if series is None else series
 
-        if not series or len(series[min(series)]) > 1:
-            return {}
-
-        (numbers,) = series[min(series)]
-        shift = 0 if 0 in numbers.values() else 1
-        return {name: self.ids[number - shift] for name, number in numbers.items()}
-
-    def _refuse_from_nought(self, names: list[Any], items: Mapping[Any, str]) -> None:
-        """Refuse a series from 0 whose numbers from 1 on are the items' own ids."""
-        for group in _numbered_names(names).values():
-            numbers = sorted(group.values())
-            if numbers == list(range(len(self.ids))) and any(name in items for name in group):
-                first = min(group, key=group.__getitem__)
-                prefix = str(first).rstrip("0")
+        for group in groups.values():
+            lowest = min(group, key=group.__getitem__)
+            has_all = group[lowest] == 0 and len(group) == len(self.ids)
+            if has_all and group.keys() & items.keys():
                 raise ParameterError(
-                    f"{first}: the columns may count the items from 0; set columns={prefix}, or "
-                    "rename this column if it is not an item."
+                    f"{lowest}: the columns may count the items from 0; set columns to a table "
+                    "with the headers column,item_id, or rename this column if it is no item."
                 )
+        return items
+
+    def _find_series(
+        self, beginnings: set[str], groups: dict[str, dict[_Name, int]]
+    ) -> dict[_Name, str] | None:
+        """Return the items of the only series with such names: none of two, None if there is none.
+
+        The questionnaire's own name is a total, unless it completes a series of like names.
+        """
+        series = []
+        for beginning in beginnings & groups.keys():
+            group = groups[beginning]
+            numbers = {name: n for name, n in group.items() if not self.is_total(name)}
+            stems = {_stem(name) for name in numbers}
+            last = [name for name in group if name not in numbers and _stem(name) in stems]
+            if len(last) == 1 and len(numbers) == len(self.ids) - 1:
+                numbers[last[0]] = group[last[0]]
+
+            places = set(numbers.values())
+            if len(places) == len(numbers) > 0 and places <= set(range(1, len(self.ids) + 1)):
+                series.append({name: self.ids[n - 1] for name, n in numbers.items()})
+
+        if not series:
+            return None
+        return series[0] if len(series) == 1 else {}
 
     def is_numbered(self, name: object) -> bool:
-        """Return whether a name is a number of an item, alone or after a word like *question*."""
-        return bool(_numbered_names([name]).keys() & _GENERIC) and bool(self.find_all([name]))
+        """Return whether a name is a number, alone or after a word like *question*."""
+        return bool(_numbered_names([name]).keys() & _GENERIC)
 
     def is_total(self, name: object) -> bool:
         """Return whether a name is the questionnaire's own, as a column of totals may have it."""
-        return _plain_name(name) in self._own
-
-    def _without_total(self, numbers: dict[_Name, int]) -> dict[_Name, int]:
-        """Leave out the questionnaire's own name, unless it completes a series of like names."""
-        totals = [name for name in numbers if self.is_total(name)]
-        styles = {str(name).rstrip("0123456789]") for name in numbers if name not in totals}
-        alike = [name for name in totals if str(name).rstrip("0123456789]") in styles]
-        if len(alike) == 1 and len(numbers) - len(totals) == len(self.ids) - 1:
-            totals.remove(alike[0])
-
-        return {name: number for name, number in numbers.items() if name not in totals}
+        return _plain_name(name) in self._names
 
     def within(self, text: object) -> str | None:
         """Return the one item whose text is in a prompt, or whose id is in a request's id."""
@@ -266,18 +267,20 @@ class _ItemNames:
         if re.search(r"\s", name):
             return self.described(name)
 
-        part = r"(?<![^\W_])%s(?![^\W_])"
-        named = [i for i in self.ids if re.search(part % re.escape(i), name)]
+        word = r"(?<![^\W_])%s(?![^\W_])"
+        named = [i for i in self.ids if re.search(word % re.escape(i), name)]
         return max(named, key=len, default=self.described(name))  # tea_1 is part of tea_1_b
 
     def described(self, text: object) -> str | None:
         """Return the one item whose text is in brackets or anywhere in a column's description."""
-        bracketed = {self.find(part) for part in _BRACKETED.findall(str(text))} - {None}
+        bracketed = {
+            self.find(text_in_brackets) for text_in_brackets in _BRACKETED.findall(str(text))
+        } - {None}
         if len(bracketed) == 1:
             return bracketed.pop()
 
-        whole = _words(text)
-        inside = [item for item, words in self._texts.items() if _separable(words) in whole]
+        words_of_text = _words(text)
+        inside = [item for item, words in self._texts.items() if _separable(words) in words_of_text]
         # a short item's text may be part of a longer item's
         inside = [
             item
@@ -291,15 +294,12 @@ class _ItemNames:
 
     def nearest(self, name: object) -> str | None:
         """Return the id of the item whose id or text is most similar to a name, or None."""
-        near = self._lookup.nearest(name, 0.8)
-        return near[0] if near else None
+        matches = self._lookup.nearest(name, 0.8)
+        return matches[0] if matches else None
 
-    def _fits(self, numbers: Mapping[_Name, int]) -> bool:
-        places = sorted(numbers.values())
-        if len(set(places)) < len(places):
-            return False
-        from_nought = places == list(range(len(self.ids)))
-        return from_nought or (places[0] >= 1 and places[-1] <= len(self.ids))
+
+def _stem(name: object) -> str:
+    return str(name).rstrip("0123456789]")
 
 
 def _separable(words: str) -> str:
@@ -360,8 +360,8 @@ class _OptionNames:
 
     def nearest(self, text: object) -> str | None:
         """Return the label that is most similar to a text, or None."""
-        near = self._labels.nearest(text, 0.7)
-        return near[1] if near and near[1] != text else None
+        matches = self._labels.nearest(text, 0.7)
+        return matches[1] if matches and matches[1] != text else None
 
     def read(self, cell: Any) -> _Cell:
         """Return the content of a cell."""
@@ -389,7 +389,7 @@ class _OptionNames:
         words = {self._truth.get(text.casefold(), "")}
         words |= {_MARKER.sub("", text, count=1) if _MARKER.match(text) else ""}
         words |= {_TRAILING_NUMBER.sub("", text).strip()}
-        values = {self.label(part) for part in words if any(map(str.isalpha, part))} - {None}
+        values = {self.label(word) for word in words if any(map(str.isalpha, word))} - {None}
         if len(values) == 1:
             return _Cell("value", values.pop())
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import math
 import os
 import re
 from collections.abc import Iterable
@@ -16,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ..data import (
@@ -35,8 +35,9 @@ _ENDINGS = (".csv", ".tsv", ".tab", ".txt", ".xlsx", ".xls", ".ods", ".parquet",
            ".dta", ".json", ".jsonl", ".eval")  # fmt: skip
 _SPREADSHEETS = {".xlsx": "openpyxl", ".xls": "xlrd", ".ods": "odf"}
 _STATISTICS = {".sav": "read_sav", ".zsav": "read_sav", ".dta": "read_dta"}
+# What EDSL puts before the names of answers, agents, models and iterations.
+_EDSL = re.compile(r"(?:answer|agent)\.|model\.(?=model$)|iteration\.(?=iteration$)")
 _WRITE_ROWS = "write rows, as pandas does with reset_index() and to_json(orient='records')."
-_IMPORT_ID = '{"importid"'
 
 
 @dataclass
@@ -57,8 +58,6 @@ class _AnswerTable:
         The labels of each column's numbers.
     replies : bool
         Whether the cells may be whole replies of models.
-    others : list of dict
-        For each row by its name, further replies to read if its own cannot be read, in this order.
     notes : list of str
         Decisions made while the file was read.
     """
@@ -69,8 +68,14 @@ class _AnswerTable:
     texts: dict[str, str] = field(default_factory=dict)
     labels: dict[str, dict[Any, str]] = field(default_factory=dict)
     replies: bool = False
-    others: list[dict[str, str | None]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+
+class _Replies(tuple[object, ...]):
+    """Replies of a model to one item, of which the first that can be read is the answer."""
+
+    def __str__(self) -> str:
+        return str(self[0])
 
 
 class _Notes:
@@ -93,13 +98,13 @@ class _Notes:
         self.place = place
         self.rows: list[dict[str, Any]] = []
 
-    def add(self, what: str, said: str, count: int = 0) -> None:
+    def add(self, kind: str, text: str, count: int = 0) -> None:
         """Add a note on a number of cells, rows or columns."""
-        self.rows.append({"what": what, "count": int(count), "said": said})
+        self.rows.append({"what": kind, "count": int(count), "said": text})
 
-    def begin(self, said: str) -> None:
+    def begin(self, text: str) -> None:
         """Put the number of answers before the other notes."""
-        self.rows.insert(0, {"what": "count", "count": 0, "said": said})
+        self.rows.insert(0, {"what": "count", "count": 0, "said": text})
 
     def __str__(self) -> str:
         ends = ["" if row["said"].endswith("?") else "." for row in self.rows]
@@ -137,8 +142,8 @@ def read_table(source: str | Path | pd.DataFrame) -> _AnswerTable:
         return _tidy_headers(_AnswerTable(_with_index(source, "the frame"), rows, "the frame"))
 
     if not isinstance(source, str | Path):
-        said = f"Answers must be a file or a DataFrame, got {type(source).__name__}"
-        raise ParameterError(f"{said}; name a file.")
+        text = f"Answers must be a file or a DataFrame, got {type(source).__name__}"
+        raise ParameterError(f"{text}; name a file.")
 
     path = Path(os.path.expanduser(source))  # which leaves ~nobody as it is
     ending = path.suffix.lower()
@@ -170,8 +175,8 @@ def listed(names: list[str], most: int = 8) -> str:
     >>> listed(["a", "b", "c"], 2)
     'a, b and 1 more'
     """
-    first = ", ".join(map(shown, names[:most]))
-    return f"{first} and {len(names) - most} more" if len(names) > most else first
+    beginning = ", ".join(map(shown, names[:most]))
+    return f"{beginning} and {len(names) - most} more" if len(names) > most else beginning
 
 
 def shown(cell: object) -> str:
@@ -227,8 +232,9 @@ def _with_index(frame: pd.DataFrame, place: str) -> pd.DataFrame:
 
     twice = [name for name in names if name in frame]
     if twice:
-        said = f"{place} has a column and an index that are called '{twice[0]}'"
-        raise ParameterError(f"{said}: rename or drop one.")
+        raise ParameterError(
+            f"{place} has a column and an index called '{twice[0]}'; rename or drop one."
+        )
     return frame.reset_index()
 
 
@@ -249,32 +255,32 @@ def _binary_table(path: Path, ending: str) -> _AnswerTable:
 
     try:
         if reader is not None:
-            _, about = reader(str(path), metadataonly=True)
-            check_cells(path.name, about.number_rows or 0, about.number_columns)
-            cells, about = reader(str(path))
-            texts = {name: text for name, text in about.column_names_to_labels.items() if text}
-            labels = dict(about.variable_value_labels)
+            _, metadata = reader(str(path), metadataonly=True)
+            check_cells(path.name, metadata.number_rows or 0, metadata.number_columns)
+            cells, metadata = reader(str(path))
+            texts = {name: text for name, text in metadata.column_names_to_labels.items() if text}
+            labels = dict(metadata.variable_value_labels)
         elif ending == ".parquet":
             size = read_metadata(path)
             check_cells(path.name, size.num_rows, size.num_columns)
             cells = _with_index(pd.read_parquet(path), path.name)
         else:
             with pd.ExcelFile(path) as book:
-                sheet, *others = book.sheet_names
+                sheet, *further_sheets = book.sheet_names
                 above, cells = split_headers(_sheet_rows(book, path.name))
-            if others:
-                notes.append(f"the sheet '{sheet}' is read; left out: {', '.join(others)}")
+            if further_sheets:
+                notes.append(f"the sheet '{sheet}' is read; left out: {', '.join(further_sheets)}")
     except PsychometricsError:
         raise
     except Exception as error:  # each library has its own errors
-        said = " ".join(str(error).split())[:200] or type(error).__name__
-        raise DataError(f"{path} cannot be read ({said}): save the table as CSV.") from None
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise DataError(f"{path} cannot be read ({reason}): save the table as CSV.") from None
 
     if above:
         notes.append(f"{several(above, 'row')} above the headers left out")
 
-    first = above + 2 if ending in _SPREADSHEETS else 1
-    rows = [f"row {number + first}" for number in range(len(cells))]
+    top = above + 2 if ending in _SPREADSHEETS else 1
+    rows = [f"row {number + top}" for number in range(len(cells))]
     return _AnswerTable(cells, rows, path.name, texts, labels, notes=notes)
 
 
@@ -352,8 +358,8 @@ def _json_table(path: Path) -> _AnswerTable:
             "to_json(orient='records')."
         )
 
-    first = numbered[0][1] if numbered else {}
-    if {"doc", "filtered_resps"} <= set(first):
+    fields = numbered[0][1] if numbered else {}
+    if {"doc", "filtered_resps"} <= fields.keys():
         kind = "samples of lm-evaluation-harness"
         model = path.parent.name if "__" in path.parent.name else path.stem
         # each filter that extracts the answer from a reply has its own line
@@ -366,8 +372,8 @@ def _json_table(path: Path) -> _AnswerTable:
         samples = [(n, _harness_rows(row, model, f"{path}, line {n}")) for n, row in numbered]
         numbered = [(n, row) for n, sample in samples for row in sample]
         rows = [row for _, row in numbered]
-    elif "custom_id" in first and isinstance(
-        first.get("response", first.get("result", "")), dict | None
+    elif "custom_id" in fields and isinstance(
+        fields.get("response", fields.get("result", "")), dict | None
     ):
         kind = "a batch's output"
         rows = _batch_rows([row for _, row in numbered])
@@ -388,42 +394,42 @@ def _json_rows(content: Any, path: Path) -> list[Any]:
     if not isinstance(content, dict):
         return content if isinstance(content, list) else [content]
 
-    names = content.get("columns")
     data = content.get("data")
-    if isinstance(names, list) and isinstance(data, list):  # the form "split"
-        index = content.get("index", [])
-        if len({*map(str, names)}) < len(names) or {*map(type, index)} - {int}:
-            raise DataError(f"{path}: has columns twice, or names in its index; {_WRITE_ROWS}")
-        if any(not isinstance(row, list) or len(row) != len(names) for row in data):
-            raise DataError(f"{path}: has rows of other lengths than its columns; {_WRITE_ROWS}")
-        return [dict(zip(map(str, names), row, strict=True)) for row in data]
-
     if isinstance(content.get("schema"), dict) and isinstance(data, list):  # the form "table"
-        return data
+        return list(data)
 
     columns = list(content.values())
-    if columns and all(isinstance(column, list) for column in columns):
-        if len({*map(len, columns)}) > 1 or any(isinstance(c, dict) for c in columns[0]):
-            raise DataError(f"{path}: has lists that are not columns; {_WRITE_ROWS}")
-        return [dict(zip(content, row, strict=True)) for row in zip(*columns, strict=True)]
+    try:
+        if isinstance(content.get("columns"), list) and isinstance(data, list):
+            frame = pd.DataFrame(**content, dtype=object)  # the form "split"
+            is_table = frame.columns.is_unique and not {*map(type, frame.index)} - {int}
+        elif columns and all(isinstance(column, list) for column in columns):
+            frame = pd.DataFrame(content, dtype=object)
+            is_table = not any(isinstance(cell, dict) for cell in columns[0])
+        elif columns and all(isinstance(column, dict) for column in columns):
+            keys = list(dict.fromkeys(key for column in columns for key in column))
+            check_cells(path.name, len(keys), len(columns))
+            frame = pd.DataFrame(content, index=keys, dtype=object)
+            numbers_rows, numbers_columns = (all(map(str.isdecimal, n)) for n in (keys, content))
+            is_table = numbers_rows != numbers_columns  # the forms "columns" and "index"
+            frame = frame.T if numbers_columns else frame
+        else:
+            return [content]
+    except (TypeError, ValueError):  # rows or columns of different lengths
+        is_table = False
 
-    if not columns or not all(isinstance(column, dict) for column in columns):
-        return [content]
-
-    keys = list({key: None for column in columns for key in column})
-    numbers_rows = [all(map(str.isdecimal, names)) for names in (keys, content)]
-    if numbers_rows == [True, False]:  # the form "columns"
-        check_cells(path.name, len(keys), len(columns))
-        return [{name: column.get(key) for name, column in content.items()} for key in keys]
-    if numbers_rows == [False, True]:  # the form "index"
-        return columns
-    raise DataError(f"{path}: may be written column by column or row by row; {_WRITE_ROWS}")
+    if not is_table:
+        raise DataError(f"{path}: may not be a table, or be one in two ways; {_WRITE_ROWS}")
+    rows: list[Any] = frame.to_dict("records")
+    return rows
 
 
 def _flat(value: object) -> object:
     """Turn a list, an object or a truth value within a cell into text."""
     if pd.api.types.is_bool(value):
         return str(value)
+    if isinstance(value, _Replies):
+        return value
     return json.dumps(value, default=str) if pd.api.types.is_list_like(value) else value
 
 
@@ -459,29 +465,23 @@ def _harness_rows(row: dict[str, Any], model: str, place: str) -> list[dict[str,
     fields |= {"model": model}
     responses = row.get("filtered_resps")
     requests = responses if isinstance(responses, list) else [responses]
-    scores = [_log_likelihood(one) for one in requests]
-    known = [score for score in scores if score is not None]
-
-    if known:
+    choices = doc.get("choices")
+    scores = [_log_likelihood(request) for request in requests]
+    if any(score is not None for score in scores):
         options = _continuations(row.get("arguments"))
-        if (
-            len({len(known), len(options), len(scores)}) > 1
-            or len(known) < 2
-            or any(map(math.isnan, known))
-        ):
+        likelihoods = pd.Series(scores, dtype=float)
+        if not len(options) == len(likelihoods) > 1 or likelihoods.isna().any():
             raise DataError(
-                f"{place}: has {len(known)} log-likelihoods for {len(options)} options, or one "
-                "that is not a number; write the samples again."
+                f"{place}: has not one log-likelihood for each of {len(options)} options; write "
+                "the samples again."
             )
-        likeliest = [
-            text for text, score in zip(options, known, strict=True) if score == max(known)
-        ]
-        text = likeliest[0] if len(likeliest) == 1 else None
-        return [fields | {"response": _choice(text, doc.get("choices"))}]
+        likeliest = np.flatnonzero(likelihoods == likelihoods.max())
+        text = options[likeliest[0]] if len(likeliest) == 1 else None
+        return [fields | {"response": _choice(text, choices)}]
 
     # a text, or the texts of repeated requests
-    texts = [text for one in requests for text in (one if isinstance(one, list) else [one])]
-    return [fields | {"response": _choice(text, doc.get("choices"))} for text in texts or [None]]
+    texts = pd.Series(requests, dtype=object).explode()
+    return [fields | {"response": _choice(text, choices)} for text in texts]
 
 
 def _choice(answer: object, choices: object) -> object:
@@ -499,18 +499,16 @@ def _log_likelihood(response: Any) -> float | None:
     is_pair = isinstance(response, list) and len(response) == 2
     if not is_pair or str(response[1]) not in ("True", "False"):
         return None
-    try:
-        score = float(response[0])
-    except (TypeError, ValueError):
-        return None
-    return None if score > 0 else score
+    score = pd.to_numeric(response[0], errors="coerce")
+    return None if score > 0 else float(score)
 
 
 def _continuations(arguments: Any) -> list[str]:
     """Return the texts appended to a prompt for each option of a multiple-choice sample."""
     if isinstance(arguments, dict):  # format of newer versions
-        arguments = [list(one.values()) for one in arguments.values() if isinstance(one, dict)]
-    pairs = [one for one in arguments or [] if isinstance(one, list) and len(one) > 1]
+        entries = [entry for entry in arguments.values() if isinstance(entry, dict)]
+        arguments = [list(entry.values()) for entry in entries]
+    pairs = [entry for entry in arguments or [] if isinstance(entry, list) and len(entry) > 1]
     return [str(pair[1]).strip() for pair in pairs]
 
 
@@ -547,8 +545,8 @@ def _inspect_log(path: Path) -> _AnswerTable:
     try:
         content = log.read_eval_log(str(path))
     except Exception as error:  # any fault that the library finds in a file
-        said = " ".join(str(error).split())[:200]
-        raise DataError(f"{path} cannot be read ({said}): write the log again.") from None
+        reason = " ".join(str(error).split())[:200]
+        raise DataError(f"{path} cannot be read ({reason}): write the log again.") from None
 
     samples = content.samples or []
     repeated = len({sample.epoch for sample in samples}) > 1
@@ -562,31 +560,24 @@ def _inspect_log(path: Path) -> _AnswerTable:
     if content.status in ("error", "cancelled"):
         notes.append(f"the log's status is {content.status}: it may lack samples")
 
-    replies = [_inspect_replies(sample, list(scorers)) for sample in samples]
-    others = [dict(zip(places, texts, strict=True)) for texts in zip(*replies, strict=True)]
-    rows = [_inspect_row(sample, content.eval.model) for sample in samples]
-    cells = pd.DataFrame(rows).assign(response=list(others[0].values()) if others else None)
-    return _AnswerTable(cells, places, path.name, replies=True, others=others[1:], notes=notes)
+    rows = [_inspect_row(sample, content.eval.model, list(scorers)) for sample in samples]
+    return _AnswerTable(pd.DataFrame(rows), places, path.name, replies=True, notes=notes)
 
 
-def _inspect_replies(sample: Any, scorers: list[str]) -> list[object]:
-    """Return the answer that each scorer extracted (or the first there is), and the completion."""
-    scores = sample.scores or {}
-    answers = [scores[name].answer if name in scores else None for name in scorers]
-    replies = [*answers, sample.output.completion]
-    replies[0] = next(filter(None, replies), None)
-    return [_choice(reply, sample.choices) for reply in replies]
-
-
-def _inspect_row(sample: Any, model: str) -> dict[str, Any]:
-    asked = sample.input
-    if not isinstance(asked, str):
-        asked = asked[-1].text if asked else ""
+def _inspect_row(sample: Any, model: str, scorers: list[str]) -> dict[str, Any]:
+    """Return a sample's details, with the answers of the scorers and the completion as replies."""
+    prompt = sample.input
+    if not isinstance(prompt, str):
+        prompt = prompt[-1].text if prompt else ""
 
     metadata = sample.metadata or {}
     details = {k: value for k, value in metadata.items() if isinstance(value, str | int | float)}
-    own = {"sample": sample.id, "model": model, "epoch": sample.epoch, "input": asked}
-    return details | own
+    details |= {"sample": sample.id, "model": model, "epoch": sample.epoch, "input": prompt}
+    scores = sample.scores or {}
+    texts = [scores[name].answer for name in scorers if name in scores]
+    texts.append(sample.output.completion)
+    replies = _Replies(_choice(text, sample.choices) for text in texts if text)
+    return details | {"response": replies or None}
 
 
 def _tidy_headers(table: _AnswerTable) -> _AnswerTable:
@@ -605,29 +596,13 @@ def _tidy_headers(table: _AnswerTable) -> _AnswerTable:
     table.texts = {str(name).strip(): text for name, text in table.texts.items()}
     table.labels = {str(name).strip(): labels for name, labels in table.labels.items()}
 
-    import_ids = [
-        number
-        for number, row in enumerate(cells.head(2).itertuples(index=False))
-        if any(str(cell).replace(" ", "").lower().startswith(_IMPORT_ID) for cell in row)
-    ]
-    if import_ids:
-        below = import_ids[0]
-        if below:
-            table.texts = cells.iloc[0].astype(str).to_dict()
-
-        cells = cells.iloc[below + 1 :].reset_index(drop=True)
-        table.rows = table.rows[below + 1 :]
-        table.notes.append("read as a Qualtrics export: rows below the header are questions")
-
     if any(name.startswith("answer.") for name in names):
         for name in names[names.str.match(r"question_text\.\w+_question_text$")]:
             question = name.removeprefix("question_text.").removesuffix("_question_text")
             table.texts[question] = str(cells[name].iloc[0]) if len(cells) else ""
 
-        kept = {name: name.removeprefix("answer.") for name in names if name.startswith("answer.")}
-        kept |= {"model.model": "model", "iteration.iteration": "iteration"}
-        kept |= {name: name.removeprefix("agent.") for name in names if name.startswith("agent.")}
-        cells = cells[[name for name in names if name in kept]].rename(columns=kept)
+        named = [name for name in names if _EDSL.match(name)]
+        cells = cells[named].rename(columns=lambda name: _EDSL.sub("", name, count=1))
         table.notes.append("read as results of EDSL")
 
     table.cells = cells

@@ -87,19 +87,19 @@ def profiles(
         raise ParameterError("Respondents answered different prompts; give all the same prompts.")
 
     raw = raw_scores(answers, score)[order].reshape(len(respondents), -1)
-    asked = answers.iloc[order[: raw.shape[1]]]
-    item, kind, weight = (asked[name].to_numpy() for name in ("item_id", "polarity", "weight"))
+    frame = answers.iloc[order[: raw.shape[1]]]
+    item, kind, weight = (frame[name].to_numpy() for name in ("item_id", "polarity", "weight"))
     by_template: dict[tuple[str, str], list[np.ndarray]] = {}
-    for rows, (_, term, word), _ in template_cubes(asked, np.zeros(len(asked))):
+    for rows, (_, term, word), _ in template_cubes(frame, np.zeros(len(frame))):
         place = np.empty((term.max() + 1, word.max() + 1), dtype=int)
         place[term, word] = rows
         shares = two_way(raw[:, place], temperature)
-        own = kind[place[:, 0]]
-        means = (shares * weight[place[0]]).mean(axis=2) * own * keys[item[rows[0]]]
+        stance = kind[place[:, 0]]
+        means = (shares * weight[place[0]]).mean(axis=2) * stance * keys[item[rows[0]]]
         values = {
-            "source": means[:, own == 1].mean(axis=1),
-            "inverse": means[:, own == -1].mean(axis=1),
-            "silhouette": silhouettes(shares, own),
+            "source": means[:, stance == 1].mean(axis=1),
+            "inverse": means[:, stance == -1].mean(axis=1),
+            "silhouette": silhouettes(shares, stance),
         }
         for name, value in values.items():
             by_template.setdefault((name, item[rows[0]]), []).append(value)
@@ -205,44 +205,44 @@ def evidence_of_draws(
     """
     questionnaires = load_questionnaires(questionnaires)
     place = {item.id: k for k, item in enumerate(i for q in questionnaires for i in q.items)}
-    whole = {q.id: [place[item.id] for item in q.items] for q in questionnaires}
+    items_of = {q.id: [place[item.id] for item in q.items] for q in questionnaires}
     source, inverse, width = _check_draws((source, inverse, width), len(place))
     pairs = [*expected] if isinstance(expected, Mapping) else []
-    if not pairs or not all({*pair} <= {*whole} for pair in pairs):
-        names = ", ".join(whole)
+    if not pairs or not all({*pair} <= {*items_of} for pair in pairs):
+        names = ", ".join(items_of)
         raise ParameterError(f"expected must have pairs of {names}, got {expected!r:.60}.")
 
-    real = [name for name in whole if any(name in pair for pair in expected)]
+    real = [name for name in items_of if any(name in pair for pair in expected)]
     parts = {
         scale.id: [place[item] for item in q.keys(scale)]
         for q in questionnaires
         if q.id in real
         for scale in q.scales
     }
-    scales = {name: whole[name] for name in real} | parts
+    scales = {name: items_of[name] for name in real} | parts
     implied = _statistics_of_scales(source, scales)
 
-    scored = whole | parts
+    scored = items_of | parts
     scores = [source[:, :, places].mean(axis=2) for places in scored.values()]
-    turned = [inverse[:, :, whole[name]].mean(axis=2) for name in real]
+    turned = [inverse[:, :, items_of[name]].mean(axis=2) for name in real]
     rank = rank_correlations(np.stack(scores + turned, axis=2))
     order = list(scored)
     average = width.mean(axis=1)
-    of_real = average[:, [k for name in real for k in whole[name]]]
+    of_real = average[:, [k for name in real for k in items_of[name]]]
 
-    kinds = {f"silhouette {name}": average[:, whole[name]].mean(axis=1) for name in real}
+    kinds = {f"silhouette {name}": average[:, items_of[name]].mean(axis=1) for name in real}
     kinds |= {f"alpha {name}": implied["alpha", name, ""] for name in scales}
     kinds |= {f"omega {name}": implied["omega", name, ""] for name in real}
     kinds |= {f"htmt {a} {b}": implied["htmt", a, b] for a, b in itertools.combinations(real, 2)}
-    kinds |= {f"lowest {name}": average[:, whole[name]].min(axis=1) for name in real}
+    kinds |= {f"lowest {name}": average[:, items_of[name]].min(axis=1) for name in real}
     kinds["items at 0.6"] = (of_real.round(_DECIMALS) >= 0.6).sum(axis=1)
 
-    for (i, one), (j, other) in itertools.combinations(enumerate(order), 2):
-        kinds[f"ρ {one} {other}"] = rank[:, i, j]
+    for i, j in itertools.combinations(range(len(order)), 2):
+        kinds[f"ρ {order[i]} {order[j]}"] = rank[:, i, j]
 
     signed = [sign * rank[:, order.index(a), order.index(b)] for (a, b), sign in expected.items()]
     agreement = [rank[:, order.index(name), len(order) + k] for k, name in enumerate(real)]
-    first = {
+    summary = {
         "silhouette": of_real.mean(axis=1),
         "alpha": np.mean([kinds[f"alpha {name}"] for name in real], axis=0),
         "omega": np.mean([kinds[f"omega {name}"] for name in real], axis=0),
@@ -250,7 +250,7 @@ def evidence_of_draws(
         "source and inverse": np.mean(agreement, axis=0),
     }
 
-    return pd.DataFrame(first | kinds)
+    return pd.DataFrame(summary | kinds)
 
 
 def _check_draws(cubes: Sequence[np.ndarray], items: int) -> list[np.ndarray]:
@@ -383,8 +383,8 @@ def profile_agreement(
     value = (total @ total - number) / (number * (number - 1))
     half = np.nan
     if number >= _FEWEST:
-        rest = ((total - unit) ** 2).sum(axis=1)
-        without = (rest - (number - 1)) / ((number - 1) * (number - 2))
+        lengths = ((total - unit) ** 2).sum(axis=1)
+        without = (lengths - (number - 1)) / ((number - 1) * (number - 2))
         half = float(jackknife_half_width(without))
 
     low, high = np.clip([value - half, value + half], -1, 1)
@@ -485,18 +485,19 @@ def jackknife(
     check_kinds({"statistic": statistic}, {"statistic": Callable})
     _check_bases(table, bases)
 
-    found = {}
+    halves = {}
     for base in pd.unique(np.asarray(bases)):
-        part = table[np.asarray(bases) == base]
-        number = len(part)
+        within = table[np.asarray(bases) == base]
+        number = len(within)
         if number < _FEWEST:
-            found[base] = pd.Series(dtype=float)
+            halves[base] = pd.Series(dtype=float)
             continue
 
-        others = pd.DataFrame([statistic(part.drop(index=row)) for row in part.index])
-        found[base] = pd.Series(jackknife_half_width(others.to_numpy(float)), others.columns)
+        estimates = pd.DataFrame([statistic(within.drop(index=row)) for row in within.index])
+        width = jackknife_half_width(estimates.to_numpy(float))
+        halves[base] = pd.Series(width, estimates.columns)
 
-    return np.sqrt(_with_mean(pd.DataFrame(found).T ** 2, bases, 2))
+    return np.sqrt(_with_mean(pd.DataFrame(halves).T ** 2, bases, 2))
 
 
 def _check_bases(table: pd.DataFrame, bases: pd.Series) -> None:
@@ -505,12 +506,12 @@ def _check_bases(table: pd.DataFrame, bases: pd.Series) -> None:
         raise ParameterError("bases: the table needs one row for each entry of bases.")
 
 
-def _with_mean(found: pd.DataFrame, bases: pd.Series, power: int = 1) -> pd.DataFrame:
+def _with_mean(values: pd.DataFrame, bases: pd.Series, power: int = 1) -> pd.DataFrame:
     """Add the mean over bases, weighted by respondents (variances by the squared weights)."""
-    weights = found.notna().mul(pd.Series(np.asarray(bases)).value_counts(), axis=0)
+    weights = values.notna().mul(pd.Series(np.asarray(bases)).value_counts(), axis=0)
     shares = (weights / weights.sum()) ** power
-    found.loc["both"] = found.mul(shares).sum(min_count=1)
-    return found
+    values.loc["both"] = values.mul(shares).sum(min_count=1)
+    return values
 
 
 def resized(answers: pd.DataFrame, like: pd.DataFrame, factor: float = 1.0) -> pd.DataFrame:
@@ -554,11 +555,11 @@ def resized(answers: pd.DataFrame, like: pd.DataFrame, factor: float = 1.0) -> p
         raise ParameterError(f"factor must be from 0 to {_LARGEST_FACTOR}, got {factor!r}.")
 
     values = _logits(answers)
-    wanted = _logits(like)
-    if len(values) != len(wanted):
+    goals = _logits(like)
+    if len(values) != len(goals):
         raise ParameterError(f"like: give {len(values)} respondents, as many as in answers.")
 
-    size, goal = (np.sqrt((x**2).mean(axis=(1, 2), keepdims=True)) for x in (values, wanted))
+    size, goal = (np.sqrt((x**2).mean(axis=(1, 2), keepdims=True)) for x in (values, goals))
     values = np.exp(values / size * goal * factor)
     values /= values.sum(axis=2, keepdims=True)
     return answers.assign(**dict(zip(_CLASSES, values.reshape(-1, 3).T, strict=True)))
@@ -571,8 +572,8 @@ def _logits(answers: pd.DataFrame) -> np.ndarray:
     if answers.empty or counts.nunique() > 1:
         raise ParameterError("All respondents must answer the same prompts; complete the answers.")
 
-    rest = (1 - answers["entailment"]) / 2
-    shares = answers[_CLASSES].apply(lambda share: share.fillna(rest))
+    half_of_rest = (1 - answers["entailment"]) / 2
+    shares = answers[_CLASSES].apply(lambda share: share.fillna(half_of_rest))
     logs: np.ndarray = np.log(np.maximum(shares.to_numpy(dtype=float), 1e-12))
     logs = logs.reshape(answers["respondent_id"].nunique(), -1, 3)
     logs -= logs.mean(axis=2, keepdims=True)
@@ -624,17 +625,17 @@ def reached(observed: pd.Series, draws: pd.DataFrame) -> pd.DataFrame:
     check_columns(draws, (), gaps=observed.index)
     rows = {}
     for name, value in observed.items():
-        drawn = draws[name].dropna().to_numpy(dtype=float)
-        row = {"observed": value, "draws": len(drawn)}
-        if len(drawn) and np.isfinite(value):
-            low, middle, high = np.quantile(drawn, [0.025, 0.5, 0.975])
+        sample = draws[name].dropna().to_numpy(dtype=float)
+        row = {"observed": value, "draws": len(sample)}
+        if len(sample) and np.isfinite(value):
+            low, middle, high = np.quantile(sample, [0.025, 0.5, 0.975])
             # rank correlations tie, and shipped draws are in single precision
-            above = (drawn >= value - 1e-6).sum()
-            below = (drawn <= value + 1e-6).sum()
-            ends = proportion_confint(above, len(drawn), method="beta")
+            above = (sample >= value - 1e-6).sum()
+            below = (sample <= value + 1e-6).sum()
+            ends = proportion_confint(above, len(sample), method="beta")
             row |= {"null": middle, "null low": low, "null high": high}
-            row |= {"reach": above / len(drawn), "reach low": ends[0], "reach high": ends[1]}
-            row["p"] = min(1.0, 2 * (1 + min(above, below)) / (1 + len(drawn)))
+            row |= {"reach": above / len(sample), "reach low": ends[0], "reach high": ends[1]}
+            row["p"] = min(1.0, 2 * (1 + min(above, below)) / (1 + len(sample)))
 
         rows[name] = row
 

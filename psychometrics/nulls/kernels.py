@@ -80,9 +80,9 @@ def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) 
         name = covariance.index[np.argmin(np.diag(matrix))][-1]
         raise ParameterError(f"Item {name} does not vary over heads: leave it out.")
 
-    found = _scale_statistics(matrix[None], sizes)
+    statistics = _scale_statistics(matrix[None], sizes)
     table = pd.DataFrame(
-        [(*key, values[0]) for key, values in found.items()],
+        [(*key, values[0]) for key, values in statistics.items()],
         columns=["statistic", "scale", "other", "value"],
     )
 
@@ -97,8 +97,8 @@ def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) 
     rng = np.random.default_rng(0)
     size = (respondents, len(matrix))
     samples = np.stack([np.cov((rng.normal(size=size) @ root.T).T) for _ in range(1000)])
-    drawn = pd.DataFrame(dict(enumerate(_scale_statistics(samples, sizes).values())))
-    low, high = drawn.quantile([0.025, 0.975]).to_numpy()  # missing if no sample has a value
+    sampled = pd.DataFrame(dict(enumerate(_scale_statistics(samples, sizes).values())))
+    low, high = sampled.quantile([0.025, 0.975]).to_numpy()  # missing if no sample has a value
 
     return table.assign(low=low, high=high)
 
@@ -131,21 +131,23 @@ def _scale_statistics(
     # a ratio is to mean correlations what a correlation is to covariances
     ratios = as_correlations(block_means(correlations, sizes.to_numpy()))
 
-    found = {}
+    statistics = {}
     end = 0
 
     for name, size in sizes.items():
-        own = slice(end, end + size)
+        block = slice(end, end + size)
         end += size
-        found["alpha", name, ""] = alphas(covariances[:, own, own])
+        statistics["alpha", name, ""] = alphas(covariances[:, block, block])
         missing = np.full(len(covariances), np.nan)
-        found["omega", name, ""] = omegas(covariances[:, own, own]) if size > 2 else missing
-        largest = np.linalg.eigvalsh(correlations[:, own, own])[:, -1]
-        found["first component", name, ""] = largest / size
+        statistics["omega", name, ""] = (
+            omegas(covariances[:, block, block]) if size > 2 else missing
+        )
+        largest = np.linalg.eigvalsh(correlations[:, block, block])[:, -1]
+        statistics["first component", name, ""] = largest / size
 
     for i, j in itertools.combinations(range(len(sizes)), 2):
         pair = (sizes.index[i], sizes.index[j])
-        found["correlation", *pair] = sums[:, i, j] / np.sqrt(sums[:, i, i] * sums[:, j, j])
-        found["htmt", *pair] = ratios[:, i, j]
+        statistics["correlation", *pair] = sums[:, i, j] / np.sqrt(sums[:, i, i] * sums[:, j, j])
+        statistics["htmt", *pair] = ratios[:, i, j]
 
-    return found
+    return statistics

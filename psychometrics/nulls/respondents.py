@@ -445,7 +445,7 @@ def _draw_populations(
 
     table, parts = _prompt_table(load_questionnaires(questionnaires))
     check_numbers(answers=size * len(table))
-    pairs = tuple(pair for part in parts for pair in part)
+    pairs = tuple(pair for texts in parts for pair in texts)
     prompted = pd.concat([table] * size, ignore_index=True)  # grouped by respondent
 
     respondents = [
@@ -454,7 +454,7 @@ def _draw_populations(
         for n in range(seed, seed + draws * size)
     ]  # fmt: skip
     stored = _shipped_answers(respondents, pairs)
-    readings = {one.reading for one in respondents if null in _HEADS and one not in stored}
+    readings = {m.reading for m in respondents if null in _HEADS and m not in stored}
     vectors = _read_prompts(readings, parts)
 
     for draw in range(draws):
@@ -463,7 +463,7 @@ def _draw_populations(
             population = _sample_shipped(stored, null, size, draw, seed)
 
         frame = prompted.copy(deep=False)
-        frame.insert(0, "respondent_id", np.repeat([one.name for one in population], len(table)))
+        frame.insert(0, "respondent_id", np.repeat([m.name for m in population], len(table)))
         frame.insert(1, "mode", "nli")
         answers = _answer_all(population, pairs, vectors, stored)
         frame[list(PROBABILITIES)] = answers.reshape(-1, len(PROBABILITIES))
@@ -504,11 +504,11 @@ def _shipped_answers(
     kind = respondents[0].kind
     if kind in _HEADS:
         file = "null_heads.parquet"
-        respondents = [one for one in respondents if one.wording is not None]
+        respondents = [r for r in respondents if r.wording is not None]
     else:
         file = "nulls.parquet"
-        whole = NullRespondent(kind)
-        respondents = [one for one in respondents if one.reading == whole.reading]
+        on_whole_base = NullRespondent(kind)
+        respondents = [r for r in respondents if r.reading == on_whole_base.reading]
 
     if kind == "noise" or not respondents:
         return {}
@@ -518,7 +518,7 @@ def _shipped_answers(
     if (rows < 0).any():
         return {}
     if kind == "shuffled-labels":
-        respondents = [replace(whole, number=number) for number in range(table.shape[1])]
+        respondents = [replace(on_whole_base, number=number) for number in range(table.shape[1])]
 
     answers = {}
     for respondent in respondents:
