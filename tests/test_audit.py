@@ -28,7 +28,7 @@ def _as_printed(value: float, decimals: int) -> set[str]:
 
 
 @pytest.mark.parametrize(("n", "parts", "decimals"), [(3, 1, 1), (4, 1, 2), (3, 2, 1)])
-def test_the_means_of_all_samples_are_possible_and_no_others_and_so_are_their_sds(n, parts, decimals):
+def test_means_are_possible_where_a_sample_has_them_and_so_are_its_sds(n, parts, decimals):
     means, pairs = set(), set()
     for scores in itertools.combinations_with_replacement(range(parts, 5 * parts + 1), n):
         mean = np.mean(scores) / parts
