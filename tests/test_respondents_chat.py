@@ -103,7 +103,7 @@ def test_a_reply_in_json_has_its_schema_sent_along_and_is_read(tmp_path):
 
 
 def test_every_kind_of_failure_is_survived_and_never_becomes_an_answer(tmp_path):
-    script = ["time out", "garbage", "drop", 500, "answer", "429", "refuse", "answer"]
+    script = ["answer", "time out", "garbage", "drop", 500, "429", "refuse", "answer"]
     with scripted(script) as (url, seen, times):
         answers = ask_chat(FOUR, "m", runs=2, base_url=url, store=tmp_path, **QUICK)
     assert answers.columns[:7].tolist() == list(COLUMNS)
@@ -660,7 +660,7 @@ def test_no_pad_token_and_a_template_without_system_text_are_no_hindrance(chat_m
         replies((model, tokenizer), talks)
 
 
-def test_a_base_model_goes_on_from_the_text_itself(chat_model, tmp_path):
+def test_a_base_model_without_a_template_is_refused_with_the_mode_to_use(chat_model, tmp_path):
     from transformers import AutoTokenizer
 
     plain = tmp_path / "plain"
@@ -669,9 +669,5 @@ def test_a_base_model_goes_on_from_the_text_itself(chat_model, tmp_path):
     tokenizer.chat_template = None
     (plain / "chat_template.jinja").unlink(missing_ok=True)
     tokenizer.save_pretrained(plain)
-    with pytest.raises(RespondentError, match="raw=True"):
+    with pytest.raises(RespondentError, match="options"):
         ask_here(FOUR, [plain], tmp_path, runs=1)
-    answers = ask_here(FOUR, [plain], tmp_path, runs=1, raw=True)
-    assert answers["raw"].notna().all()
-    again = ask_here(FOUR, [plain], tmp_path, runs=1, raw=True)
-    assert again.attrs["summary"]["asked"] == 0

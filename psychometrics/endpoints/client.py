@@ -8,7 +8,6 @@ received it, and uses many times as much processor time.
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
 import math
 import re
@@ -51,11 +50,9 @@ class _Client:
     endpoint : Endpoint
     name : str
         The respondent's name, for error messages.
-    settings : dict
-        Settings of each request, which may hold a key, too.
     """
 
-    def __init__(self, endpoint: Endpoint, name: str, settings: dict[str, Any]) -> None:
+    def __init__(self, endpoint: Endpoint, name: str) -> None:
         self.endpoint = endpoint
         self.held = 0.0  # time before which the endpoint wants no request for this model
         self.where = f"{name} at {endpoint.place}"
@@ -74,10 +71,12 @@ class _Client:
         for header, text in headers.items():
             self._headers[header] = text.replace("{api_key}", key)
 
+        # The address of a request has the endpoint's query, and no password.
+        path = base.path.rstrip("/") + "/chat/completions"
+        self._url = base._replace(netloc=base.netloc.rpartition("@")[2], path=path).geturl()
         self._proxy = _proxy_for(endpoint.address)
         addresses = [endpoint.address, self._proxy or ""]
-        secret = {"api_key": key, "base_url": addresses, "headers": headers, "body": settings}
-        self.secrets = _find_secrets(secret)
+        self.secrets = _find_secrets({"api_key": key, "base_url": addresses, "headers": headers})
         self._session: aiohttp.ClientSession | None = None
 
     async def close(self) -> None:
@@ -85,14 +84,8 @@ class _Client:
         if self._session is not None:
             await self._session.close()
 
-    async def exchange(self, path: str, text: str) -> tuple[Any, bytes]:
-        """Send a request, and return the whole response, parsed as JSON and as bytes.
-
-        Parameters
-        ----------
-        path : str
-        text : str
-            The body of the request in JSON.
+    async def exchange(self, text: str) -> tuple[Any, bytes]:
+        """Send a request in JSON, and return the whole response, parsed as JSON and as bytes.
 
         Raises
         ------
@@ -101,7 +94,7 @@ class _Client:
         RespondentError
             The endpoint refuses the request.
         """
-        response, body = await self._send(path, text.encode())
+        response, body = await self._send(text.encode())
         try:
             reply = json.loads(body)
         except (ValueError, RecursionError):
@@ -116,38 +109,39 @@ class _Client:
         if is_filtered(content):
             return
 
-        meant = _status_of(status, content)
-        if meant in (408, 409, 429) or meant >= 500:
+        code = _status_of(status, content)
+        if code in (408, 409, 429) or code >= 500:
             after = self._bounded(_retry_after(headers))
-            if meant != 429:
+            if code != 429:
                 self.hold(after)
 
-            why = f"status {status}"
-            if status != meant:
-                why += f" with an error: {self.excerpt(body)}"
-            busy = meant == 503 or after is not None
-            raise _NoReply(why, after, slow=meant == 429, busy=busy)
+            reason = f"status {status}"
+            if status != code:
+                reason += f" with an error: {self.excerpt(body)}"
+            busy = code == 503 or after is not None
+            raise _NoReply(reason, after, slow=code == 429, busy=busy)
 
-        if not 200 <= meant < 300:
+        if not 200 <= code < 300:
             error = content.get("error", content) if isinstance(content, dict) else None
             message = error.get("message") if isinstance(error, dict) else error
-            why = (
-                self.excerpt(message if isinstance(message, str) else body) or "it gives no reason"
-            )
+            reason = self.excerpt(message if isinstance(message, str) else body)
             if 300 <= status < 400:
-                why = self.excerpt(
+                reason = self.excerpt(
                     f"it redirects ({headers.get('location', 'nowhere')}), but "
                     "prompts and key are not sent there; name that address if you trust it"
                 )
 
-            raise RespondentError(f"{self.where} refuses the request with status {status}: {why}")
+            raise RespondentError(
+                f"{self.where} refuses the request with status {status}: "
+                f"{reason or 'it gives no reason'}"
+            )
 
     def hold(self, seconds: float | None) -> None:
         """Start no request for a number of seconds."""
         if seconds:
             self.held = max(self.held, time.monotonic() + (self._bounded(seconds) or 0.0))
 
-    async def _send(self, path: str, data: bytes) -> tuple[aiohttp.ClientResponse, bytes]:
+    async def _send(self, data: bytes) -> tuple[aiohttp.ClientResponse, bytes]:
         body = bytearray()
 
         try:
@@ -155,7 +149,7 @@ class _Client:
                 asyncio.timeout(self.endpoint.timeout),
                 self._connections().request(
                     "POST",
-                    _address(self.endpoint.address, path),
+                    self._url,
                     allow_redirects=False,
                     proxy=self._proxy,
                     data=data,
@@ -240,11 +234,9 @@ def _status_of(status: int, content: object) -> int:
 
 
 def _proxy_for(address: str) -> str | None:
-    """Return the proxy for an address, or None if requests go to it directly.
+    """Return the proxy that the environment names for an address, or None for a direct request.
 
-    The variable for the address's scheme, ``HTTPS_PROXY`` or ``HTTP_PROXY``, applies; if it is not
-    set, ``ALL_PROXY`` applies. No proxy is used if ``NO_PROXY`` names the host. A client that looks
-    for proxies itself would also send the passwords of ``~/.netrc``.
+    A client that looks for proxies itself would also send the passwords of ``~/.netrc``.
 
     Raises
     ------
@@ -269,26 +261,14 @@ def _proxy_for(address: str) -> str | None:
         return None
 
     proxy = proxy if "://" in proxy else f"http://{proxy}"
-    try:
-        place = urlsplit(proxy)
-        is_usable = place.scheme in ("http", "https") and place.hostname and place.port != 0
-    except ValueError:
-        is_usable = False
-
-    if not is_usable:  # not shown, since it may hold a password
+    if not re.fullmatch(
+        r"https?://([^/]*@)?(\[.+\]|[^/@:\[]+)(:[1-9]\d*)?/?", proxy
+    ):  # may hold a password
         raise RespondentError(
             f"{variable.upper()}_PROXY: not an HTTP proxy's address; write http://host:port, or "
             f"exclude the host by NO_PROXY={url.hostname}."
         )
     return proxy
-
-
-@functools.lru_cache(maxsize=64)
-def _address(base_url: str, path: str) -> str:
-    """Return the address of a path, with the endpoint's query and without its password."""
-    base = urlsplit(base_url)
-    host = base.netloc.rpartition("@")[2]
-    return base._replace(netloc=host, path=base.path.rstrip("/") + path).geturl()
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

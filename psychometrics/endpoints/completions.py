@@ -96,7 +96,7 @@ def _read_completion(content: Any, logprobs: bool = False) -> _Completion | None
 
     try:
         choice = content["choices"][0]
-        if not (choice.get("message") or "text" in choice):
+        if not choice.get("message"):
             return None
         text, reason = read_message(choice)
     except (LookupError, TypeError, AttributeError, RecursionError):
@@ -195,13 +195,8 @@ def _texts(content: Any, name: str = "") -> Iterator[tuple[str, str]]:
 def _first_tokens(logprobs: Any) -> dict[str, float]:
     """Return the likeliest first tokens with log-probabilities, or none if malformed."""
     try:
-        if "content" not in logprobs:  # the form for a text to continue
-            listed: Mapping[str, Any] = logprobs["top_logprobs"][0]
-            tokens = {well_formed(token): float(value) for token, value in listed.items()}
-        else:
-            rows = logprobs["content"][0]["top_logprobs"]
-            tokens = {well_formed(row["token"]): float(row["logprob"]) for row in rows}
-
+        rows = logprobs["content"][0]["top_logprobs"]
+        tokens = {well_formed(row["token"]): float(row["logprob"]) for row in rows}
         total = sum(math.exp(logprob) for logprob in tokens.values())
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
         return {}

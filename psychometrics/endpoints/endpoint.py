@@ -51,7 +51,7 @@ class Endpoint:
     retries : int
         Number of times that a request without a reply (no connection, a time-out, status 408, 409
         or 5xx) is sent again. A request with an unreadable reply is repeated at most once. An
-        endpoint that has never replied is given up after two requests and some seconds, unless it
+        endpoint that has never replied is given up after three attempts at a request, unless it
         reports that it is busy (503, ``Retry-After``). A request that came too soon (429) is sent
         again as long as the endpoint replies to other requests.
     patience : float
@@ -146,32 +146,14 @@ class Endpoint:
 
     @classmethod
     def gathered(cls, conditions: Mapping[str, Any]) -> dict[str, Any]:
-        """Move an endpoint's settings from conditions into ``endpoint``; make ``body`` JSON text.
+        """Move an endpoint's settings from conditions into ``endpoint``.
 
         Examples
         --------
         >>> Endpoint.gathered({"role": "hero", "timeout": 30.0})["endpoint"].timeout
         30.0
-        >>> Endpoint.gathered({"body": {"top_p": 1, "stop": None}})
-        {'body': '{"stop": null, "top_p": 1}'}
         """
         settings = dict(conditions)
-        if "body" in settings:
-            body = _json_object("body", settings["body"])
-            reserved = {"model", "messages", "prompt", "stream", "n", "logprobs"} & body.keys()
-            if reserved:
-                raise ParameterError(f"body: {min(reserved)} is set by the request: leave it out.")
-
-            try:
-                text = json.dumps(body, sort_keys=True, allow_nan=False)
-            except (TypeError, ValueError, RecursionError):
-                raise ParameterError(
-                    "body: a value cannot be sent as JSON; use text, finite numbers, true, false, "
-                    "null, lists and mappings with text as names."
-                ) from None
-
-            settings["body"] = text if body else None
-
         names = [name for name in cls.__dataclass_fields__ if name in settings]
         if not names:
             return settings

@@ -24,14 +24,10 @@ from .endpoint import Endpoint
 from .limits import _Budget, _limits_of, _Reservation
 from .secrets import _SHORTEST_IN_REPLY, _mask_secrets
 
-# Seconds after which a request without a reply is not repeated.
-_PATIENCE = 600.0
 # Consecutive requests without a reply after which a run stops.
 _GIVE_UP_AFTER = 3
-# Most attempts to reach an endpoint that has never replied, whatever the number of retries.
-_CONNECTIONS = 3
-# Seconds after the first failure during which an endpoint that has never replied is retried.
-_FIRST_PATIENCE = 5.0
+# Most attempts at a request, whatever the number of retries, before an endpoint's first reply.
+_FIRST_TRIES = 3
 # Seconds of silence after which the user is told the reason for waiting.
 _SILENCE = 5.0
 # Most attempts at a request with unreadable replies: they are paid for, and rarely change.
@@ -109,8 +105,6 @@ class RequestQueue:
     bar : Progress
     stored : dict of StoredReplies
         The replies about each questionnaire, by its id.
-    raw : bool
-        Whether requests are texts to continue instead of messages.
     """
 
     def __init__(
@@ -120,19 +114,15 @@ class RequestQueue:
         settings: dict[str, Any],
         bar: Progress,
         stored: dict[str, StoredReplies],
-        raw: bool = False,
     ) -> None:
-        self.path = "/completions" if raw else "/chat/completions"
         self._replies = stored
         self.endpoint = endpoint
-        self.client = _Client(endpoint, name, settings)
+        self.client = _Client(endpoint, name)
         secrets = self.client.secrets
         self._saves = {key: _GroupedSaves(replies, secrets) for key, replies in stored.items()}
         self._bar = bar
-        # Endpoints use either name.
-        most_tokens = settings.get("max_completion_tokens") or settings.get("max_tokens")
         self.limits = _limits_of(endpoint)
-        self.budget = _Budget(endpoint, bar.spending, most_tokens)
+        self.budget = _Budget(endpoint, bar.spending, settings.get("max_tokens"))
         self.models: set[str] = set()  # that replied
         self.stopped = False
         self._settings = settings
@@ -140,10 +130,10 @@ class RequestQueue:
         self._start_lock = asyncio.Lock()
         self._replied = self._failures = 0
         self._is_reached = False  # whether any request has got a reply
+        self._says_wait = not bar.disable  # whether to report why the first reply takes long
         self._in_flight = 0  # requests sent and not yet answered
         self._too_soon_since = math.inf  # start of refusals as coming too soon
         self._last_error = ""
-        self._first_failure = math.inf
         self._tries = 0  # most attempts at a request without a reply
 
     def work(self, talks: list[tuple[str, _Talk]], finish: _Finish) -> None:
@@ -240,12 +230,7 @@ class RequestQueue:
 
     def _request(self, questionnaire: str, turn: Turn) -> tuple[str, str]:
         """Return a request as text, and the key of its reply."""
-        request = dict(self._settings)
-        if self.path == "/completions":
-            request["prompt"] = "\n\n".join(message["content"] for message in turn.messages)
-        else:
-            request["messages"] = turn.messages
-
+        request = self._settings | {"messages": turn.messages}
         if "seed" in request:  # otherwise all runs would draw the same
             request["seed"] += turn.run - 1
         if turn.response_format is not None:
@@ -300,10 +285,8 @@ class RequestQueue:
             The request is hopeless.
         """
         sent = 0
-        failed = 0
+        failures = 0
         unreadable = 0
-        first_failure = math.inf
-
         while True:
             try:
                 completion = await self._send(text)
@@ -312,54 +295,39 @@ class RequestQueue:
                 return completion
             except _NoReply as error:
                 sent += 1
-                now = time.monotonic()
-                first_failure = min(first_failure, now)
-                self._first_failure = min(self._first_failure, now)
                 pause = min(self.endpoint.pause * 2 ** min(sent - 1, 10), 60.0)
                 pause *= np.random.default_rng().uniform(0.75, 1.25)
                 if error.after is not None:  # obeyed, and more than once if it was too short
                     pause = error.after if sent == 1 else max(pause, error.after)
 
                 if error.slow:  # not a failure while the endpoint replies to others
-                    self._too_soon_since = min(self._too_soon_since, now)
-                    is_hopeless = now + pause - self._too_soon_since > self._patience()
+                    is_hopeless = self._is_refused_too_long(pause)
                 else:
-                    failed += 1
+                    failures += 1
                     unreadable += error.unreadable
-                    is_hopeless = (
-                        failed > self.endpoint.retries
-                        or unreadable >= _UNREADABLE_TRIES
-                        or self._seems_dead(error, failed)
-                        or now - first_failure >= _PATIENCE
-                    )
+                    tries = self.endpoint.retries + 1
+                    if not (self._is_reached or error.busy):
+                        tries = min(tries, _FIRST_TRIES)
+                    is_hopeless = failures >= tries or unreadable >= _UNREADABLE_TRIES
 
                 if is_hopeless:
                     self._tries = max(self._tries, sent)
                     raise
 
-                if self._first_failure == now and not self._replied:
-                    most = f"{self.endpoint.retries} times (retries)"
-                    if error.slow:
-                        most = f"{self.endpoint.patience:g} s (patience)"
-                    self._say_wait(f"{error}; it is sent again for at most {most}")
+                most = f"{self.endpoint.retries} times (retries)"
+                if error.slow:
+                    most = f"{self.endpoint.patience:g} s (patience)"
+                self._say_wait(f"{error}; it is sent again for at most {most}")
 
             await asyncio.sleep(pause)
 
-    def _patience(self) -> float:
-        """Return the seconds during which an endpoint may refuse every request as too early."""
-        # Others may still get replies.
-        return self.endpoint.patience + (self.endpoint.timeout if self._in_flight else 0.0)
-
-    def _seems_dead(self, error: _NoReply, failed: int) -> bool:
-        """Return whether an endpoint that was never reached is unlikely to reply now."""
-        if self._is_reached:
-            return False
-        if error.unreachable and failed >= _CONNECTIONS:
-            return True
-
-        waited = time.monotonic() - self._first_failure
-        is_over = failed > 1 and waited >= _FIRST_PATIENCE  # a model may have to load first
-        return is_over and not error.busy
+    def _is_refused_too_long(self, pause: float) -> bool:
+        """Return whether the endpoint will have refused all requests for longer than allowed."""
+        now = time.monotonic()
+        self._too_soon_since = min(self._too_soon_since, now)
+        # Requests under way may still get replies.
+        patience = self.endpoint.patience + (self.endpoint.timeout if self._in_flight else 0.0)
+        return now + pause - self._too_soon_since > patience
 
     async def _send(self, text: str) -> _Completion:
         """Send a request when the budget and the limits allow it."""
@@ -376,7 +344,7 @@ class RequestQueue:
             is_sent = True
             paid = True  # an aborted request may have got a reply
             self._in_flight += 1
-            content, body = await self.client.exchange(self.path, text)
+            content, body = await self.client.exchange(text)
             completion = _read_completion(content, self.logprobs)
             if completion is None:
                 excerpt = self.client.excerpt(body) or "it is empty"
@@ -432,16 +400,15 @@ class RequestQueue:
         )
 
     def _say_silence(self) -> None:
-        """Report that no reply has come yet, if requests are under way and none has failed."""
-        quiet = not self._replied and math.isinf(self._first_failure)
-        if quiet and self.budget.spending.under_way:
-            limit = self.endpoint.timeout
-            self._say_wait(f"a request is aborted after {limit:g} s (timeout)")
+        """Report that no reply has come yet, if requests are under way."""
+        if self.budget.spending.under_way:
+            self._say_wait(f"a request is aborted after {self.endpoint.timeout:g} s (timeout)")
 
-    def _say_wait(self, why: str) -> None:
+    def _say_wait(self, reason: str) -> None:
         """Report, once and on a separate line, why the first reply has not come yet."""
-        if not self._bar.disable:
-            self._bar.write(f"{self.client.where}: no reply yet ({why}).", file=sys.stderr)
+        if self._says_wait and not self._replied:
+            self._says_wait = False
+            self._bar.write(f"{self.client.where}: no reply yet ({reason}).", file=sys.stderr)
 
     def _say_refused(self, after: float | None) -> None:
         """Show on the progress bar that the endpoint refuses requests as too early."""

@@ -20,20 +20,17 @@ which is ``"given"``, ``"reversed"``, or ``"shuffled"`` (drawn for each run); le
 numeric labels if options that are numbers change their places. ``temperature``,
 ``max_tokens``, ``top_p``, ``reasoning_effort`` and ``sampling_seed`` (the seed of the first run;
 each further run has the next seed) go to the endpoint; None or ``"none"`` leaves the choice to the
-endpoint. Huang et al. (2024) use temperature 0, or 0.01 if an endpoint refuses 0. ``body``: further
-fields of a request, as a mapping or its JSON text, such as ``{"top_k": 20}`` or
-``{"max_completion_tokens": 500}``. ``shuffle``: whether each run has its own order of the
-statements, drawn with ``seed``. ``batch_size``: statements per request. ``history``: whether a
-batch is sent with the earlier batches of its run and their replies, as one conversation. ``runs``:
-number of times that the whole questionnaire is asked, each time in a new order; 1 by default (10 in
-Huang et al., 2024). ``ask_again``: number of times that statements without a valid
-answer are asked again, on their own. ``log``: whether to add a column ``sent`` with the messages as
-JSON.
+endpoint. Huang et al. (2024) use temperature 0, or 0.01 if an endpoint refuses 0. ``shuffle``:
+whether each run has its own order of the statements, drawn with ``seed``. ``batch_size``:
+statements per request. ``history``: whether a batch is sent with the earlier batches of its run and
+their replies, as one conversation. ``runs``: number of times that the whole questionnaire is asked,
+each time in a new order; 1 by default (10 in Huang et al., 2024). ``ask_again``: number of times
+that statements without a valid answer are asked again, on their own. ``log``: whether to add a
+column ``sent`` with the messages as JSON.
 ``endpoint``: an :class:`Endpoint`; its settings can also be conditions (``timeout=30``).
 ``constrained``, only for models on this machine: whether a reply must consist of one line for each
 statement, with a valid label, so that every reply can be read; the model still chooses among the
-labels. ``raw``: whether the model continues the text of the messages, without a chat template, as a
-base model does; an endpoint is asked at ``/completions``, with ``max_tokens`` as on this machine.
+labels.
 
 On this machine a ``temperature`` of None means 1, and ``max_tokens`` of None means as many tokens
 as the lines need (plus 512 for thinking). Each reply is drawn with a seed made from ``seed``, the
@@ -59,7 +56,6 @@ from pydantic import Field, FiniteFloat, InstanceOf, NonNegativeInt, PositiveInt
 
 from ..endpoints.endpoint import Endpoint
 from ..endpoints.request_queue import RequestQueue
-from ..endpoints.secrets import mask_conditions
 from ..exceptions import ParameterError, RespondentError
 from ..files import digest_text
 from ..models.devices import resolve_device, resolve_dtype
@@ -84,8 +80,8 @@ if TYPE_CHECKING:
 _TOKENS = {"statement": 16, "before": 32, "thought": 512}
 # Conditions that are sent in a request; the endpoint decides about None.
 _OF_REQUEST = ("temperature", "max_tokens", "top_p", "reasoning_effort", "sampling_seed")
-# The template of a conversation that a base model continues.
-_RAW = r"{{ bos_token }}{{ messages | map(attribute='content') | join('\n\n') }}"
+# Settings of a request for the log-probabilities of a reply's first tokens.
+_OF_FIRST_TOKENS = {"max_tokens": 1, "logprobs": True, "top_logprobs": 20}
 
 
 class _ChatConditions(_ConversationConditions):
@@ -95,11 +91,9 @@ class _ChatConditions(_ConversationConditions):
     max_tokens: PositiveInt | None = None
     ask_again: NonNegativeInt = 2
     constrained: bool = False
-    raw: bool = False
     top_p: Annotated[FiniteFloat, Field(gt=0, le=1)] | None = None
     reasoning_effort: str | None = None
     sampling_seed: NonNegativeInt | None = None
-    body: str | None = None
     endpoint: InstanceOf[Endpoint] | None = None
 
 
@@ -134,10 +128,9 @@ class Chat(_ConversationMode):
             raise ParameterError("Constrained replies are lines only: leave out think and reply.")
 
         endpoint = conditions["endpoint"]
-        if endpoint is not None and endpoint.max_cost is not None:
-            settings = _request_settings(conditions)
-            if not (settings.get("max_tokens") or settings.get("max_completion_tokens")):
-                raise ParameterError("max_cost needs max_tokens, to limit replies: set max_tokens.")
+        has_budget = endpoint is not None and endpoint.max_cost is not None
+        if has_budget and conditions["max_tokens"] is None:
+            raise ParameterError("max_cost needs max_tokens, to limit replies: set max_tokens.")
 
         return conditions
 
@@ -168,7 +161,7 @@ class Chat(_ConversationMode):
         if conditions["reply"] == "json_schema":
             raise ParameterError("Only an endpoint can enforce a schema: use reply='json'.")
 
-        for name in ("top_p", "reasoning_effort", "sampling_seed", "body"):
+        for name in ("top_p", "reasoning_effort", "sampling_seed"):
             if conditions[name] is not None:
                 raise ParameterError(f"{name} is for an endpoint: drop it, or name an endpoint.")
 
@@ -198,7 +191,7 @@ class Chat(_ConversationMode):
         """Return a local model, to be loaded at its first question, or an endpoint's name."""
         if identity.source == "endpoint":
             return respondent
-        return self._when_asked(lambda: _load(respondent, identity.precision, conditions["raw"]))
+        return self._when_asked(lambda: _load(respondent, identity.precision))
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Put one questionnaire to a chat model, as :meth:`answer_all` does for several."""
@@ -356,14 +349,12 @@ def _endpoint_error() -> RespondentError | None:
     return None
 
 
-def _load(respondent: str | Path, dtype: str, raw: bool) -> _Writer:
+def _load(respondent: str | Path, dtype: str) -> _Writer:
     """Return the function :func:`psychometrics.modes.generation.replies` for a model."""
     source = find(respondent)
     kind = "a causal language model, which can reply"
     model, tokenizer = load_model(source, "causal", dtype=dtype, what=kind)
     tokenizer.name_or_path = source.name
-    if raw:
-        tokenizer.chat_template = _RAW
     model = to_device(model, resolve_device(None), dtype, source.name)
     return functools.partial(generation.replies, (model, tokenizer))
 
@@ -380,9 +371,6 @@ def _local_request(questionnaire: Questionnaire, turn: Turn, asking: Asking) -> 
     }
     if request["temperature"]:
         request["seed"] = conditions["seed"]
-
-    if conditions["raw"]:
-        request["raw"] = True
 
     if conditions["constrained"]:
         request["form"] = _form(questionnaire, turn.items, conditions)
@@ -439,7 +427,7 @@ def _generate(
 def _stored_replies(job: _Job, asking: Asking) -> Iterator[StoredReplies]:
     """Wait for other processes with the same run, to pay for it only once; then read the store."""
     name = asking.identity.respondent_id
-    manifest = {**asking.identity, **mask_conditions(asking.conditions)}
+    manifest = {**asking.identity, **asking.conditions}
     waits = functools.partial(
         asking.bar.set_postfix_str, "waiting for the same run in another process"
     )
@@ -457,21 +445,17 @@ def _request_settings(conditions: dict[str, Any]) -> dict[str, Any]:
         if conditions[name] is not None:
             settings["seed" if name == "sampling_seed" else name] = conditions[name]
 
-    body: dict[str, Any] = json.loads(conditions["body"] or "{}")
-    return settings | body
+    return settings
 
 
 def _ask_endpoint(
     jobs: list[_Job], endpoint: Endpoint, asking: Asking, settings: dict[str, Any]
 ) -> tuple[dict[str, list[Row]], RespondentError | None]:
     """Hold all conversations; return the answers by questionnaire, and what ended the run early."""
-    _, identity, _, bar, conditions = asking
+    identity = asking.identity
+    bar = asking.bar
     name = identity.respondent_id
     settings = {"model": identity.model, **settings}
-    if conditions["raw"] and not settings.keys() & {"max_tokens", "max_completion_tokens"}:
-        # otherwise most endpoints take 16
-        settings["max_tokens"] = _most_tokens(conditions, conditions["batch_size"])
-
     rows: dict[str, list[Row]] = {job.questionnaire.id: [] for job in jobs}
     failure = None
 
@@ -490,7 +474,7 @@ def _ask_endpoint(
         for job in jobs:
             bar.expect(job.questions)
 
-        queue = RequestQueue(endpoint, name, settings, bar, stored, conditions["raw"])
+        queue = RequestQueue(endpoint, name, settings, bar, stored)
         _announce(queue, jobs, endpoint, bar)
         try:
             queue.work(_begun(jobs), finish)
@@ -595,20 +579,12 @@ def _first_tokens(
         status, tokens = _read_tokens(reply)
         return [{"prompt": prompt, "status": status, "tokens": tokens}]
 
-    body = json.loads(asking.conditions["body"] or "{}")
-    settings: dict[str, Any] = {"logprobs": True, "top_logprobs": 20} | body
-    if asking.conditions["raw"]:
-        settings["logprobs"] = settings.pop("top_logprobs")
-
-    if "max_completion_tokens" not in body:
-        settings = {"max_tokens": 1} | settings
-
     def begin() -> list[Talk]:
         return [talk(*pair) for pair in prompts.items()]
 
     key = key_of("first tokens", asking.identity.fingerprint, questionnaire.model_dump_json())
     job = _Job(questionnaire, begin, len(prompts), key)
-    rows, error = _ask_endpoint([job], endpoint, asking, settings)
+    rows, error = _ask_endpoint([job], endpoint, asking, _OF_FIRST_TOKENS)
     if error is not None:
         raise error
     return {row["prompt"]: (row["status"], row["tokens"]) for row in rows[questionnaire.id]}

@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 from pydantic import NonNegativeInt, PositiveInt
 
-from ..endpoints.secrets import mask_conditions
 from ..exceptions import ParameterError
 from ..progress import Progress
 from ..questionnaires import Item, Questionnaire
@@ -130,7 +129,7 @@ class _ConversationMode(Mode):
         -------
         DataFrame
             A row for each message: ``run``, ``request`` (from 1), the ``items`` that it asks,
-            ``role`` (``text`` for a base model to continue) and ``content``. With ``history``, the
+            ``role`` and ``content``. With ``history``, the
             earlier messages and replies of a run are sent, too.
 
         Examples
@@ -151,13 +150,8 @@ class _ConversationMode(Mode):
             with contextlib.suppress(StopIteration):
                 while True:
                     number += 1
-                    prompt = turn.messages
-                    if conditions.get("raw"):
-                        text = "\n\n".join(message["content"] for message in prompt)
-                        prompt = [{"role": "text", "content": text}]
-
                     request = {"run": turn.run, "request": number, "items": " ".join(turn.items)}
-                    rows += [request | message for message in prompt]
+                    rows += [request | message for message in turn.messages]
                     turn = talk.send(Reply(None, status="unasked"))
 
         return pd.DataFrame(rows)
@@ -204,10 +198,10 @@ class _ConversationMode(Mode):
         table = tidy(sorted(rows, key=lambda r: (r["run"], place[r["item_id"]])), questionnaire)
         names = ["role", "wording", "think", "labels", "order", "cipher", "reply", "temperature",
                  "constrained"]  # fmt: skip
-        optional = ("top_p", "reasoning_effort", "sampling_seed", "body")
+        optional = ("top_p", "reasoning_effort", "sampling_seed")
         names += [name for name in optional if conditions.get(name) is not None]
         columns = {name: conditions[name] for name in names if name in conditions}
-        return table.assign(**mask_conditions(columns))
+        return table.assign(**columns)
 
 
 @dataclass(frozen=True)

@@ -189,7 +189,7 @@ def encode(tokenizer: PreTrainedTokenizerBase, conversation: _Conversation) -> l
     """
     if not tokenizer.chat_template:
         name = getattr(tokenizer, "name_or_path", "") or "This model"
-        raise RespondentError(f"{name} has no chat template: use raw=True, or mode 'options'.")
+        raise RespondentError(f"{name} has no chat template: use mode 'options'.")
 
     forms = [list(conversation)]
     if len(forms[0]) > 1 and forms[0][0]["role"] == "system":

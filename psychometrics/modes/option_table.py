@@ -126,9 +126,6 @@ def _endpoint_replies(questionnaire: Questionnaire, conditions: dict[str, Any]) 
     if long:
         raise ParameterError(f"The label {long[0]} may be several tokens: use labels=alphabetical.")
 
-    if conditions["raw"]:
-        rows["prompt"] = [("", _as_text(prompt)) for prompt in rows["prompt"]]
-
     return rows
 
 

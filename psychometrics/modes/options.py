@@ -32,10 +32,8 @@ text that is scored as the reply: the option's ``"label"``, its ``"text"``, or `
 mean over the text's tokens, which does not penalise long texts. With ``wording="voice"`` no
 question is asked: a text begins with the statement and continues with a sentence for each option,
 without the chat template. A ``persona``, sentences in the first person, then precedes the statement
-and the ``baseline``. For an endpoint, labels have one character, and ``endpoint``, ``body`` and
-``raw`` work as in mode chat: with ``raw`` it continues a text that ends in *Answer:*, as a local
-base model does; ``body={"top_logprobs": 5}`` requests fewer tokens from an endpoint that does not
-return 20.
+and the ``baseline``. For an endpoint, labels have one character, and ``endpoint`` works as in
+mode chat.
 
 For NLI classifiers: ``wording``, a sentence with ``{label}`` for the option, by default a sentence
 that fits the label; ``score``, the probability of ``"entailment"``, or ``"contrast"``, entailment
@@ -58,7 +56,6 @@ from pydantic import Field, InstanceOf, NonNegativeInt
 
 from ..checks import check_choice
 from ..endpoints.endpoint import Endpoint
-from ..endpoints.secrets import mask_conditions
 from ..exceptions import ParameterError
 from ..files import digest_text
 from ..models.devices import resolve_device
@@ -106,8 +103,6 @@ class _OptionsConditions(Conditions):
     seed: NonNegativeInt = 0
     log: bool = False
     endpoint: InstanceOf[Endpoint] | None = None
-    body: str | None = None
-    raw: bool = False
 
 
 class Options(Mode):
@@ -138,7 +133,7 @@ class Options(Mode):
                 model = str(respondent)
                 name = (conditions["endpoint"] or Endpoint()).resolved().respondent_id(model)
                 _complete("endpoint", conditions)
-                fingerprint = key_of("options-endpoint-1", name, conditions["body"] or "")
+                fingerprint = key_of("options-endpoint-1", name, "")
                 who = {"mode": self.name, "fingerprint": fingerprint, "by": "endpoint"}
                 return Identity(name, "endpoint", model, **who)
 
@@ -177,9 +172,7 @@ class Options(Mode):
             (``text`` for a text to continue) and ``content``.
         """
         conditions = as_filed(questionnaire, self.complete(conditions))
-        names_endpoint = any(conditions[name] for name in ("endpoint", "body", "raw"))
-
-        if names_endpoint or _endpoint_error() is None:
+        if conditions["endpoint"] or _endpoint_error() is None:
             conditions = _complete("endpoint", conditions)
             replies = _endpoint_replies(questionnaire, conditions)
         else:
@@ -187,11 +180,10 @@ class Options(Mode):
             replies = _scored_replies(questionnaire, conditions)
 
         prompts = replies.drop_duplicates("prompt")
-        is_text = conditions["wording"] == "voice" or conditions.get("raw")
         rows = []
         for number, row in enumerate(prompts.itertuples(), start=1):
             request = {"request": number, "items": row.item_id, "permutation": row.permutation}
-            roles = ("system", "text" if is_text else "user")
+            roles = ("system", "text" if conditions["wording"] == "voice" else "user")
             for role, content in zip(roles, row.prompt, strict=True):
                 if content:
                     rows.append(request | {"role": role, "content": content})
@@ -256,9 +248,8 @@ class Options(Mode):
             answers["sent"] = answers["item_id"].map(texts)
 
         hidden = ["runs", "seed", "log"]
-        hidden += [name for name in ("body", "raw") if not conditions.get(name)]
         shown = {name: value for name, value in conditions.items() if name not in hidden}
-        return answers.assign(by=identity.by, **mask_conditions(shown))
+        return answers.assign(by=identity.by, **shown)
 
     def _score(
         self,
@@ -359,10 +350,8 @@ def _choose(
 def _complete(by: str | None, conditions: dict[str, Any]) -> dict[str, Any]:
     """Return the conditions for a kind of respondent, with the defaults for this kind."""
     complete = dict(conditions)
-    if by != "endpoint":
-        request = {name: complete.pop(name) for name in ("endpoint", "body", "raw")}
-        if any(request.values()):
-            raise ParameterError("endpoint, body and raw are only for an endpoint: leave them out.")
+    if by != "endpoint" and complete.pop("endpoint") is not None:
+        raise ParameterError("endpoint is only for models behind one: leave it out.")
 
     wording = complete["wording"]
     has_persona = complete["persona"] is not None
