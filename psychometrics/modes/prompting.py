@@ -193,16 +193,6 @@ class PromptMode(Mode):
 
         return table.assign(**asking.conditions)
 
-    def answer_part(self, questionnaire: Questionnaire, asking: Asking, part: slice) -> None:
-        """Ask one part of the distinct questions, while other processes may ask the other parts."""
-        table, questions, keys, stored = self._open_store(questionnaire, asking)
-        distinct = dict(zip(questions, keys, strict=True))
-        subset = dict(list(distinct.items())[part])
-        # Repeated questions belong to the first part.
-        count = len(subset) + (0 if part.start else len(table) - len(distinct))
-        with stored:
-            self.ask_missing(asking, subset, stored, count)
-
     def ask_missing(
         self, asking: Asking, keys: dict[Prompt, str], stored: StoredAnswers, count: int
     ) -> None:
