@@ -1,4 +1,4 @@
-"""Addresses of chat models, with limits on speed and cost."""
+"""Addresses of chat models, with the rules for waiting and the budget."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HEADERS_OF_THE_BODY = ("content-length", "content-encoding", "transfer-encoding
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Addresses of chat models, with limits on speed and cost.
+    """Addresses of chat models, with the rules for waiting and the budget.
 
     The settings of an endpoint are not part of an answer's key: answered questions are not asked
     again when these settings change.
@@ -45,9 +45,6 @@ class Endpoint:
     concurrency : int
         Maximum number of simultaneous requests, over all questionnaires of a model; several hundred
         are fine.
-    requests_per_minute, tokens_per_minute : float, optional
-        Maximum number of requests that start in a minute, and of tokens in these requests and their
-        replies.
     retries : int
         Number of times that a request without a reply (no connection, a time-out, status 408, 409
         or 5xx) is sent again. A request with an unreadable reply is repeated at most once. An
@@ -82,7 +79,7 @@ class Endpoint:
 
     Examples
     --------
-    >>> Endpoint("http://127.0.0.1:8000/v1", requests_per_minute=30).concurrency
+    >>> Endpoint("http://127.0.0.1:8000/v1", timeout=30).concurrency
     4
     """
 
@@ -90,11 +87,9 @@ class Endpoint:
     api_key: str | None = field(default=None, repr=False)
     timeout: _POSITIVE = 120.0
     concurrency: Annotated[int, Field(gt=0, le=10_000)] = 4
-    requests_per_minute: _POSITIVE | None = None
     retries: NonNegativeInt = 5
     pause: _FROM_ZERO = 1.0
     name: str = ""
-    tokens_per_minute: _POSITIVE | None = None
     price_in: _FROM_ZERO | None = None
     price_out: _FROM_ZERO | None = None
     max_cost: _FROM_ZERO | None = None

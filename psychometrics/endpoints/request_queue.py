@@ -1,4 +1,4 @@
-"""Send requests to a chat endpoint at its pace and within a budget; save each reply before use."""
+"""Send requests to a chat endpoint within a budget; save each reply before use."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ import numpy as np
 from ..exceptions import RespondentError
 from ..progress import Progress
 from ..store.replies import Reply, StoredReplies, Turn
+from .budget import _Budget, _Reservation
 from .client import _Client
 from .completions import _Completion, _NoReply, _read_completion
 from .endpoint import Endpoint
-from .limits import _Budget, _limits_of, _Reservation
 from .secrets import _SHORTEST_IN_REPLY, _mask_secrets
 
 # Consecutive requests without a reply after which a run stops.
@@ -93,7 +93,7 @@ class _GroupedSaves:
 
 
 class RequestQueue:
-    """Send the requests of many conversations, with retries, limits, budget, and the store.
+    """Send the requests of many conversations, with retries, a budget, and the store.
 
     Parameters
     ----------
@@ -121,13 +121,11 @@ class RequestQueue:
         secrets = self.client.secrets
         self._saves = {key: _GroupedSaves(replies, secrets) for key, replies in stored.items()}
         self._bar = bar
-        self.limits = _limits_of(endpoint)
         self.budget = _Budget(endpoint, bar.spending, settings.get("max_tokens"))
         self.models: set[str] = set()  # that replied
         self.stopped = False
         self._settings = settings
         self.logprobs = bool(settings.get("logprobs"))
-        self._start_lock = asyncio.Lock()
         self._replied = self._failures = 0
         self._is_reached = False  # whether any request has got a reply
         self._says_wait = not bar.disable  # whether to report why the first reply takes long
@@ -332,7 +330,6 @@ class RequestQueue:
     async def _send(self, text: str) -> _Completion:
         """Send a request when the budget and the limits allow it."""
         reservation = _Reservation(text)
-        tokens = sum(self.budget.most_tokens(text))
         is_sent = False
         paid = False
 
@@ -340,7 +337,7 @@ class RequestQueue:
             if not await self.budget.wait(reservation):
                 raise _Unasked
 
-            await self._wait_for_limits(tokens)
+            await self._wait_for_endpoint()
             is_sent = True
             paid = True  # an aborted request may have got a reply
             self._in_flight += 1
@@ -364,23 +361,18 @@ class RequestQueue:
             self._in_flight -= is_sent
             self.budget.release(reservation, paid)  # unless it is settled
 
-        self.limits.settle(tokens, sum(completion.tokens))
         return completion
 
-    async def _wait_for_limits(self, tokens: int) -> None:
-        """Wait until the limits and the endpoint's wishes allow a request, and count it."""
-        limits = self.limits
-        async with self._start_lock:
-            while not self.stopped:
-                start = max(self.client.held, limits.next_request, limits.next_tokens)
-                seconds = start - time.monotonic()
-                if seconds <= 0:
-                    limits.begin(time.monotonic(), tokens)
-                    return
+    async def _wait_for_endpoint(self) -> None:
+        """Wait while the endpoint wants no request for this model."""
+        while not self.stopped:
+            seconds = self.client.held - time.monotonic()
+            if seconds <= 0:
+                return
 
-                await asyncio.sleep(min(seconds, 1.0))
+            await asyncio.sleep(min(seconds, 1.0))
 
-            raise asyncio.CancelledError
+        raise asyncio.CancelledError
 
     def _failure(self, refuses_all: bool = False) -> RespondentError:
         """Return the error for an endpoint that does not reply, or refuses all as too early."""
