@@ -144,19 +144,13 @@ class Chat(_ConversationMode):
         endpoint = conditions["endpoint"]
         source = model_here(respondent) if endpoint is None else None
         if source is not None:
-            return self._identify_here(source, dtype, conditions)
+            return self._identify_here(source, resolve_dtype(dtype), conditions)
 
         if conditions["constrained"]:
             raise ParameterError("constrained needs a model on this machine: leave it out.")
-        endpoint = (endpoint or Endpoint()).resolved()
-        model = str(respondent)
-        name = endpoint.respondent_id(model)
+        return _identify_at_endpoint(respondent, endpoint, self.name)
 
-        return Identity(name, "endpoint", model, mode=self.name, fingerprint=key_of("chat-1", name))
-
-    def _identify_here(
-        self, source: Source, dtype: str | None, conditions: dict[str, Any]
-    ) -> Identity:
+    def _identify_here(self, source: Source, dtype: str, conditions: dict[str, Any]) -> Identity:
         """Return the identity of a local model; refuse conditions that only endpoints know."""
         if conditions["reply"] == "json_schema":
             raise ParameterError("Only an endpoint can enforce a schema: use reply='json'.")
@@ -170,22 +164,14 @@ class Chat(_ConversationMode):
                 f"{source.name} judges pairs and cannot reply: name a chat model."
             )
 
-        dtype = resolve_dtype(dtype)
         template = ""
         if source.folder and source.kind != "packed":  # a packed model's digest covers it
             file = source.folder / "chat_template.jinja"
             template = file.read_text("utf-8") if file.is_file() else ""
 
         handling = "chat-here-1", generation.HANDLING
-        return Identity(
-            respondent_id=source.name,
-            source=source.kind,
-            model=source.model,
-            revision=source.revision,
-            mode=self.name,
-            dtype=dtype,
-            fingerprint=digest_text(*handling, source.digest, dtype, template),
-        )
+        fingerprint = digest_text(*handling, source.digest, dtype, template)
+        return Identity.from_source(source, self.name, dtype, fingerprint)
 
     def open(self, respondent: str | Path, identity: Identity, **conditions: Any) -> Any:
         """Return a local model, to be loaded at its first question, or an endpoint's name."""
@@ -242,7 +228,15 @@ class Chat(_ConversationMode):
         conditions = dict(asking.conditions)
         endpoint = conditions.pop("endpoint") or Endpoint()
         asking = asking._replace(conditions=conditions)
-        jobs = [self._job(questionnaire, asking) for questionnaire in questionnaires]
+        jobs = []
+        # Calls that differ only in their number of runs would send the same requests.
+        shared = {name: value for name, value in conditions.items() if name != "runs"}
+        for questionnaire in questionnaires:
+            text = questionnaire.model_dump_json()
+            key = key_of(asking.identity.fingerprint, text, repr(shared))
+            begin = functools.partial(self.talks, questionnaire, asking)
+            questions = conditions["runs"] * len(questionnaire.items)
+            jobs.append(_Job(questionnaire, begin, questions, key))
 
         if asking.identity.source != "endpoint":
             for job in jobs:
@@ -250,7 +244,10 @@ class Chat(_ConversationMode):
 
             return
 
-        settings = _request_settings(conditions)
+        settings = {name: conditions[name] for name in _OF_REQUEST if conditions[name] is not None}
+        if "sampling_seed" in settings:
+            settings["seed"] = settings.pop("sampling_seed")
+
         rows, error = _ask_endpoint(jobs, endpoint.resolved(), asking, settings)
         for job in jobs:
             answers = rows[job.questionnaire.id]
@@ -261,15 +258,6 @@ class Chat(_ConversationMode):
 
         if error is not None:
             raise error
-
-    def _job(self, questionnaire: Questionnaire, asking: Asking) -> _Job:
-        begin = functools.partial(self.talks, questionnaire, asking)
-        # Calls that differ only in their number of runs would send the same requests.
-        shared = {name: value for name, value in asking.conditions.items() if name != "runs"}
-        text = questionnaire.model_dump_json()
-        key = key_of(asking.identity.fingerprint, text, repr(shared))
-        questions = asking.conditions["runs"] * len(questionnaire.items)
-        return _Job(questionnaire, begin, questions, key)
 
     def _ask_here(self, job: _Job, asking: Asking) -> list[Row]:
         """Ask a local model one questionnaire; each reply is saved at once."""
@@ -319,17 +307,17 @@ def model_here(respondent: str | Path) -> Source | None:
     """
     no_endpoint = _endpoint_error()
     name = str(respondent).strip()
-    here = isinstance(respondent, Path)
+    is_path = isinstance(respondent, Path)
     with contextlib.suppress(OSError, ValueError, RuntimeError):  # a long name, an unknown home
-        here |= Path(name).expanduser().exists()
+        is_path |= Path(name).expanduser().exists()
 
-    if here or "/" in name:  # an endpoint, if there is one, gets a hub's id
-        return find(respondent) if here or no_endpoint else None
+    if "/" in name and not is_path and no_endpoint is None:
+        return None  # an endpoint, if there is one, gets a hub's id
 
     try:
         return find(respondent)
     except RespondentError as error:
-        if not str(error).startswith("There is no respondent"):
+        if is_path or "/" in name or not str(error).startswith("There is no respondent"):
             raise
         if no_endpoint is None:
             return None
@@ -338,6 +326,13 @@ def model_here(respondent: str | Path) -> Source | None:
         raise RespondentError(
             f"{reason}, or name a model on this machine; {respondent!r} is not one."
         ) from no_endpoint
+
+
+def _identify_at_endpoint(respondent: str | Path, endpoint: Endpoint | None, mode: str) -> Identity:
+    """Return the identity of an endpoint's model."""
+    model = str(respondent)
+    name = (endpoint or Endpoint()).resolved().respondent_id(model)
+    return Identity(name, "endpoint", model, mode=mode, fingerprint=key_of("chat-1", name))
 
 
 def _endpoint_error() -> RespondentError | None:
@@ -363,10 +358,12 @@ def _local_request(questionnaire: Questionnaire, turn: Turn, asking: Asking) -> 
     """Return everything that determines a reply."""
     conditions = as_filed(questionnaire, asking.conditions)
     temperature = conditions["temperature"]
+    most_tokens = _TOKENS["statement"] * len(turn.items) + _TOKENS["before"]
+    most_tokens += _TOKENS["thought"] if conditions["think"] else 0
     request = {
         "model": asking.identity.model,
         "temperature": 1.0 if temperature is None else float(temperature),
-        "max_tokens": conditions["max_tokens"] or _most_tokens(conditions, len(turn.items)),
+        "max_tokens": conditions["max_tokens"] or most_tokens,
         "messages": turn.messages,
     }
     if request["temperature"]:
@@ -436,16 +433,6 @@ def _stored_replies(job: _Job, asking: Asking) -> Iterator[StoredReplies]:
         stored.alone(job.key, waits=waits),
     ):
         yield StoredReplies(stored, asking.identity.fingerprint)
-
-
-def _request_settings(conditions: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of each request to an endpoint, except model and messages."""
-    settings = {}
-    for name in _OF_REQUEST:
-        if conditions[name] is not None:
-            settings["seed" if name == "sampling_seed" else name] = conditions[name]
-
-    return settings
 
 
 def _ask_endpoint(
@@ -574,10 +561,24 @@ def _first_tokens(
 
     def talk(prompt: tuple[str, str], item: str) -> Talk:
         pairs = zip(("system", "user"), prompt, strict=True)
-        sent = [{"role": role, "content": content} for role, content in pairs if content]
-        reply = yield Turn(sent, 1, 1, (item,))
-        status, tokens = _read_tokens(reply)
-        return [{"prompt": prompt, "status": status, "tokens": tokens}]
+        messages = [{"role": role, "content": content} for role, content in pairs if content]
+        reply = yield Turn(messages, 1, 1, (item,))
+        tokens: Any = None
+        with contextlib.suppress(ValueError):
+            tokens = json.loads(reply.text or "")
+
+        status = "ok"
+        if reply.text is None:
+            status = reply.status
+        elif not (isinstance(tokens, dict) and tokens):
+            status = ENDED_WITHOUT_ANSWER.get((reply.finish_reason or "").lower(), "cut_off")
+            if status == "cut_off":  # all replies of one token end at their length
+                raise RespondentError(
+                    "The endpoint gives no log-probabilities, or some that are not finite or "
+                    "exceed 1 in all: use mode chat."
+                )
+
+        return [{"prompt": prompt, "status": status, "tokens": tokens if status == "ok" else {}}]
 
     def begin() -> list[Talk]:
         return [talk(*pair) for pair in prompts.items()]
@@ -588,30 +589,3 @@ def _first_tokens(
     if error is not None:
         raise error
     return {row["prompt"]: (row["status"], row["tokens"]) for row in rows[questionnaire.id]}
-
-
-def _read_tokens(reply: Reply) -> tuple[str, dict[str, float]]:
-    """Read log-probabilities from the reply to a prompt."""
-    if reply.text is None:
-        return reply.status, {}
-
-    tokens = None
-    with contextlib.suppress(ValueError):
-        tokens = json.loads(reply.text)
-
-    if isinstance(tokens, dict) and tokens:
-        return "ok", tokens
-    status = ENDED_WITHOUT_ANSWER.get((reply.finish_reason or "").lower(), "cut_off")
-    if status != "cut_off":  # all replies of one token end at their length
-        return status, {}
-
-    raise RespondentError(
-        "The endpoint gives no log-probabilities, or some that are not finite or exceed 1 in all: "
-        "use mode chat."
-    )
-
-
-def _most_tokens(conditions: dict[str, Any], statements: int) -> int:
-    """Return the maximum number of tokens in a reply about a given number of statements."""
-    thought = _TOKENS["thought"] if conditions["think"] else 0
-    return _TOKENS["statement"] * statements + _TOKENS["before"] + thought

@@ -16,6 +16,7 @@ from ..exceptions import ParameterError
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ..models.sources import Source
     from ..progress import Progress
     from ..questionnaires import Questionnaire
 
@@ -83,6 +84,20 @@ class Identity(Mapping[str, Any]):
             return values
         names = [field.name for field in fields(cls)]
         return cls(**{name: values[name] for name in names if name in values})
+
+    @classmethod
+    def from_source(cls, source: Source, mode: str, dtype: str, fingerprint: str) -> Identity:
+        """Return the identity of a model at a source.
+
+        Examples
+        --------
+        >>> from psychometrics.models.sources import find
+        >>> Identity.from_source(find("minilm-mnli-l3-s16"), "nli", "float32", "").source
+        'embedded'
+        """
+        return cls(
+            source.name, source.kind, source.model, source.revision, mode, dtype, fingerprint
+        )
 
     def __getitem__(self, name: str) -> Any:
         if name not in list(self):

@@ -62,7 +62,7 @@ from ..models.devices import resolve_device
 from ..questionnaires import Questionnaire
 from ..questionnaires.answers import tidy
 from ..store import StoredAnswers, key_of
-from .chat import _endpoint_error, model_here
+from .chat import _endpoint_error, _identify_at_endpoint, model_here
 from .messages import Labels, as_filed
 from .mode import Asking, Conditions, Identity, Mode, Runs
 from .nli import NLI, NLIRespondent
@@ -130,12 +130,11 @@ class Options(Mode):
         if isinstance(respondent, str | Path):
             source = None if conditions["endpoint"] else model_here(respondent)
             if source is None:
-                model = str(respondent)
-                name = (conditions["endpoint"] or Endpoint()).resolved().respondent_id(model)
                 _complete("endpoint", conditions)
-                fingerprint = key_of("options-endpoint-1", name, "")
-                who = {"mode": self.name, "fingerprint": fingerprint, "by": "endpoint"}
-                return Identity(name, "endpoint", model, **who)
+                identity = _identify_at_endpoint(respondent, conditions["endpoint"], self.name)
+                # The last text, once a condition, is still a part of the key.
+                fingerprint = key_of("options-endpoint-1", identity.respondent_id, "")
+                return replace(identity, by="endpoint", fingerprint=fingerprint)
 
             if source.kind != "embedded":  # an embedded member has no config.json of its own
                 kinds = " ".join(source.config.get("architectures") or [])

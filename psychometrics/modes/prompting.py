@@ -107,15 +107,8 @@ class PromptMode(Mode):
 
     def _identity(self, source: Source, dtype: str | None, conditions: dict[str, Any]) -> Identity:
         dtype = resolve_dtype(dtype)
-        return Identity(
-            respondent_id=source.name,
-            source=source.kind,
-            model=source.model,
-            revision=source.revision,
-            mode=self.name,
-            dtype=dtype,
-            fingerprint=self.digest(source, dtype, **conditions),
-        )
+        fingerprint = self.digest(source, dtype, **conditions)
+        return Identity.from_source(source, self.name, dtype, fingerprint)
 
     def _may_pad(
         self,
