@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -110,9 +110,12 @@ def mine(
     """
     check_numbers(k=k)
     check_flags(whole_words=whole_words, progress=progress)
-    templates = _checked_templates(templates)
-    name, digest = _name_and_digest(model)
-    kind = "masked" if model == "embedded" else _model_kind(model)
+    templates = [] if templates is None else list(templates)  # a column has no truth value
+    if not templates:
+        raise ParameterError("There are no templates to complete: give at least one.")
+
+    _check_masks(templates, "templates")
+    name, digest, kind = _name_digest_and_kind(model)
 
     # The length, once an option, is still a part of the keys.
     options = {"kind": kind, "k": k, "length": None, "whole_words": whole_words}
@@ -141,15 +144,31 @@ def mine(
     return rows.reset_index(drop=True).assign(respondent_id=name)[["respondent_id", *_COLUMNS]]
 
 
-def _name_and_digest(model: str | Path) -> tuple[str, str]:
-    """Return the name and the digest of a model that completes texts."""
+def _name_digest_and_kind(model: str | Path) -> tuple[str, str, str]:
+    """Return a model's name, digest and kind, from its configuration and its tokenizer's mask."""
     if model == "embedded":
-        return "embedded", sha256(*sorted(embedded_head("mlm")[0].iterdir()))
+        return "embedded", sha256(*sorted(embedded_head("mlm")[0].iterdir())), "masked"
+
+    from transformers.models.auto import modeling_auto as auto
 
     source = find(model)
     if source.kind == "embedded":
         raise RespondentError(f"{model} judges pairs and cannot complete text: name 'embedded'.")
-    return source.name, source.digest
+
+    config = load_config(model)
+    maskable = type(config) in auto.MODEL_FOR_MASKED_LM_MAPPING
+    if maskable and load_tokenizer(model).mask_token is not None:
+        kind = "masked"
+    elif config.is_encoder_decoder:
+        kind = "encoder-decoder"
+    elif type(config) in auto.MODEL_FOR_CAUSAL_LM_MAPPING:
+        kind = "causal"
+    else:
+        raise RespondentError(
+            f"{model} cannot complete text: name a masked, a causal or a T5 model."
+        )
+
+    return source.name, source.digest, kind
 
 
 def _rows(batch: list[str], completions: list[list[_Completion]]) -> pd.DataFrame:
@@ -201,10 +220,7 @@ def templates(source: str | Path = "own") -> pd.DataFrame:
         path = data_dir() / "beliefs" / "own_templates.csv"
         frame = text_table(path if str(source) == "own" else source, ["template"])
 
-    wrong = frame.index[frame["template"].str.count(re.escape(MASK)) != 1]
-    if len(wrong):
-        raise ParameterError(f"{source}, template {wrong[0] + 1}: write {MASK} exactly once.")
-
+    _check_masks(frame["template"], str(source))
     return frame
 
 
@@ -265,23 +281,6 @@ def model_names(models: str) -> list[str]:
     for name in names:
         embedded_head("mlm") if name == "embedded" else find(name)
     return names
-
-
-def _model_kind(model: str | Path) -> str:
-    """Return the kind of a model, from its configuration and its tokenizer's mask."""
-    from transformers.models.auto import modeling_auto as auto
-
-    config = load_config(model)
-    maskable = type(config) in auto.MODEL_FOR_MASKED_LM_MAPPING
-    if maskable and load_tokenizer(model).mask_token is not None:
-        return "masked"
-
-    if config.is_encoder_decoder:
-        return "encoder-decoder"
-    if type(config) in auto.MODEL_FOR_CAUSAL_LM_MAPPING:
-        return "causal"
-
-    raise RespondentError(f"{model} cannot complete text: name a masked, a causal or a T5 model.")
 
 
 @torch.inference_mode()
@@ -498,13 +497,12 @@ def _encode(
     return {name: inputs[name].to(network.device) for name in names if name in inputs}
 
 
-def _checked_templates(templates: Sequence[str] | None) -> list[str]:
-    """Return templates as a list; refuse texts without exactly one mask."""
-    texts = [] if templates is None else list(templates)  # a column has no truth value
-    if not texts:
-        raise ParameterError("There are no templates to complete: give at least one.")
-    for text in texts:
+def _check_masks(templates: Iterable[Any], place: str) -> None:
+    """Refuse texts without exactly one mask."""
+    for number, text in enumerate(templates, start=1):
         is_text = isinstance(text, str) and not re.search("[\ud800-\udfff]", text)
         if not is_text or text.count(MASK) != 1:
-            raise ParameterError(f"{text!r}: write {MASK} exactly once, for the missing words.")
-    return texts
+            raise ParameterError(
+                f"{place}, template {number}, {text!r}: write {MASK} exactly once, for the missing "
+                "words."
+            )

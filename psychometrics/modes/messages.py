@@ -11,11 +11,10 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import yaml
 
-from ..checks import check_choice, check_kinds
 from ..exceptions import ParameterError
 from ..paths import data_dir
 from ..questionnaires import Item, Option, Questionnaire
@@ -26,12 +25,8 @@ ROLES: dict[str, str] = _LANGUAGES["en"]["roles"]
 """The system texts by role. A user may also give a text instead of a role's name."""
 PERSONAS: dict[str, str] = _LANGUAGES["en"]["personas"]
 """The roles in the first person, as premises for respondents that answer by inference."""
-# Forms of a reply; ``json_schema`` also sends the form to an endpoint, and ``choice`` is for a
-# single statement, answered by the choice alone.
-_REPLIES = ("lines", "json", "json_schema", "choice")
 Labels = Literal["numeric", "alphabetical", "lowercase"]
 """The kinds of labels that are shown before the options."""
-_LABELS = get_args(Labels)
 
 
 def option_labels(options: Sequence[Option], labels: str = "numeric") -> list[str]:
@@ -51,8 +46,6 @@ def option_labels(options: Sequence[Option], labels: str = "numeric") -> list[st
     >>> option_labels([Option(value=0, label="no"), Option(value=1, label="yes")])
     ['0', '1']
     """
-    if labels not in _LABELS:
-        raise ParameterError(f"labels must be one of {', '.join(_LABELS)}, got {labels!r}.")
     if labels == "numeric":
         return [f"{value:g}" for value in sorted(option.value for option in options)]
     if len(options) > len(string.ascii_uppercase):
@@ -153,7 +146,7 @@ def messages(
     Raises
     ------
     ParameterError
-        The role, the wording, the labels or the form of the reply is unknown.
+        The role or the wording is unknown.
 
     References
     ----------
@@ -166,10 +159,6 @@ def messages(
     >>> print(messages(mini, mini.items[:1], role="none")[-1]["content"].splitlines()[-1])
     1. I am the life of the party.
     """
-    check_kinds(locals(), {"think": bool, "cipher": int})
-    if not items:
-        raise ParameterError("There are no items to ask: give at least one.")
-
     language = _language_of(questionnaire)
     phrases = language["phrases"]
     own_system = questionnaire.system or ""
@@ -181,8 +170,12 @@ def messages(
         system = own_system if role == "default" else _role_text(language, role)
         return _filed_messages(questionnaire, items, system, labels, orders)
 
-    check_choice(_REPLIES, reply=reply)
-    template = _template(language, wording)
+    template = language["wordings"].get(wording, wording)
+    if not isinstance(template, str) or "{statements}" not in template:
+        raise ParameterError(
+            f"There is no wording {wording!r}: name v1 to v5, or write a text with {{statements}}."
+        )
+
     parts = _parts(questionnaire, items, orders, labels, phrases)
     user = re.sub(r" {2,}", " ", _fill(template, parts))
     if think:
@@ -204,16 +197,6 @@ def messages(
         system = f"{system} {_fill(phrases['cipher'], {'places': f'{cipher}'})}"
 
     return [{"role": "system", "content": system}, {"role": "user", "content": user}]
-
-
-def _template(language: dict[str, Any], wording: str) -> str:
-    """Return the text of a wording that is given by its name or as text."""
-    template = language["wordings"].get(wording, wording)
-    if not isinstance(template, str) or "{statements}" not in template:
-        raise ParameterError(
-            f"There is no wording {wording!r}: name v1 to v5, or write a text with {{statements}}."
-        )
-    return template
 
 
 def attention_text(questionnaire: Questionnaire, option: Option) -> str:
@@ -246,11 +229,7 @@ def _parts(
 ) -> dict[str, str]:
     """Return the texts for a wording's gaps: instructions, options and statements."""
     options = [questionnaire.choices(item) for item in items]
-    usual = [tuple(range(len(choices))) for choices in options]
-    if orders is not None and [tuple(sorted(order)) for order in orders] != usual:
-        raise ParameterError("orders: give each option's index once for each item.")
-
-    orders = orders or usual
+    orders = orders or [tuple(range(len(choices))) for choices in options]
     listed = []
     for choices, order in zip(options, orders, strict=True):
         names = option_labels(choices, labels)
@@ -309,8 +288,6 @@ def _filed_messages(
     template = prompt.template if prompt else f"{questionnaire.instructions}\n{{statements}}"
     parts = {"statements": "\n".join(f"{n}. {item.text}" for n, item in enumerate(items, start=1))}
     if prompt and "{question}" in template:
-        if len(items) > 1:
-            raise ParameterError(f"{questionnaire.id} asks one item at a time: give one item.")
         options = questionnaire.choices(items[0])
         order = orders[0] if orders else range(len(options))
         names = option_labels(options, labels)
