@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from psychometrics.asking.ask import ask
 from psychometrics.endpoints import request_queue
-from psychometrics.endpoints.client import _proxy_for
+from psychometrics.endpoints.client import _find_proxy
 from psychometrics.endpoints.endpoint import Endpoint
 from psychometrics.endpoints.secrets import _find_secrets, _mask_secrets, mask_conditions
 from psychometrics.exceptions import ParameterError, RespondentError
@@ -87,12 +87,12 @@ def test_a_proxy_is_taken_from_its_variable_with_its_password_and_no_others(
 
 def test_no_proxy_and_an_empty_variable_mean_a_direct_request(monkeypatch):
     monkeypatch.setenv("ALL_PROXY", "proxy.test:3128")
-    assert _proxy_for("https://model.test/v1") == "http://proxy.test:3128"
+    assert _find_proxy("https://model.test/v1") == "http://proxy.test:3128"
     monkeypatch.setenv("NO_PROXY", "model.test")
-    assert _proxy_for("https://model.test:8000/v1") is None
+    assert _find_proxy("https://model.test:8000/v1") is None
     monkeypatch.setenv("NO_PROXY", "")
     monkeypatch.setenv("ALL_PROXY", "")
-    assert _proxy_for("https://model.test/v1") is None
+    assert _find_proxy("https://model.test/v1") is None
 
 
 @pytest.mark.parametrize(

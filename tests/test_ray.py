@@ -268,7 +268,7 @@ def test_processors_memory_and_gpus_are_asked_for_by_the_size_of_the_model(model
 
     def resources(parameters, *nodes):
         monkeypatch.setattr(Source, "parameters", lambda _: parameters)
-        return cluster._resources(task, list(nodes))
+        return cluster._estimate_resources(task, list(nodes))
 
     assert resources(22e6, small) == {"num_cpus": 1, "memory": 2**30 + 132_000_000}
     assert resources(355e6, small)["num_cpus"] == 2  # all that there are

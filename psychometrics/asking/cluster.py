@@ -162,7 +162,9 @@ def _loadable_participants(plan: _Plan) -> list[_Participant]:
     to_try = [
         participant
         for participant in plan.respondents
-        if not any(plan.failures.known(participant.identity, q.id) for q in plan.questionnaires)
+        if not any(
+            plan.failures.find_error(participant.identity, q.id) for q in plan.questionnaires
+        )
     ]
     loadable = [
         participant
@@ -210,8 +212,8 @@ def _run(
     errors: dict[str, RespondentError] = {}
     running = {}
     for task in tasks:
-        resources = _resources(task, nodes)
-        result = work.options(**resources).remote(_with_full_path(task), resources["num_cpus"])
+        resources = _estimate_resources(task, nodes)
+        result = work.options(**resources).remote(_expand_path(task), resources["num_cpus"])
         running[result] = task.identity.respondent_id
 
     try:
@@ -221,7 +223,7 @@ def _run(
                 try:
                     report = ray.get(result)
                 except ray.exceptions.RayError as error:
-                    errors[name] = _loss(name, error)
+                    errors[name] = _describe_loss(name, error)
                     continue
 
                 counts += report.counts
@@ -240,14 +242,14 @@ def _run(
     return errors
 
 
-def _with_full_path(task: _Task) -> _Task:
+def _expand_path(task: _Task) -> _Task:
     """Return a task with the full path of a model's folder, as a worker has another folder."""
     path = Path(task.respondent).expanduser()
     is_file = task.identity.source in ("local", "packed") and task.respondent != SMOLLM2
     return replace(task, respondent=path.absolute()) if is_file and path.exists() else task
 
 
-def _resources(task: _Task, nodes: list[dict[str, float]]) -> dict[str, float]:
+def _estimate_resources(task: _Task, nodes: list[dict[str, float]]) -> dict[str, float]:
     """Return the processors, memory and share of a GPU that a model needs on a machine."""
     try:
         parameters = find(task.respondent).parameters()
@@ -271,7 +273,7 @@ def _resources(task: _Task, nodes: list[dict[str, float]]) -> dict[str, float]:
     return resources
 
 
-def _loss(name: str, error: Exception) -> RespondentError:
+def _describe_loss(name: str, error: Exception) -> RespondentError:
     """Return the error of a respondent whose process was lost each time."""
     if isinstance(error, ray.exceptions.OutOfMemoryError):
         return RespondentError.of(name, MemoryError())

@@ -74,7 +74,7 @@ class _Client:
         # The address of a request has the endpoint's query, and no password.
         path = base.path.rstrip("/") + "/chat/completions"
         self._url = base._replace(netloc=base.netloc.rpartition("@")[2], path=path).geturl()
-        self._proxy = _proxy_for(endpoint.address)
+        self._proxy = _find_proxy(endpoint.address)
         addresses = [endpoint.address, self._proxy or ""]
         self.secrets = _find_secrets({"api_key": key, "base_url": addresses, "headers": headers})
         self._session: aiohttp.ClientSession | None = None
@@ -101,7 +101,7 @@ class _Client:
             reply = None
 
         self._check(response.status, reply, body, response.headers)
-        self.hold(_used_up(response.headers))
+        self.hold(_read_reset(response.headers))
         return reply, body
 
     def _check(self, status: int, content: object, body: bytes, headers: Mapping[str, str]) -> None:
@@ -109,9 +109,9 @@ class _Client:
         if is_filtered(content):
             return
 
-        code = _status_of(status, content)
+        code = _infer_status(status, content)
         if code in (408, 409, 429) or code >= 500:
-            after = self._bounded(_retry_after(headers))
+            after = self._limit_wait(_read_retry_after(headers))
             if code != 429:
                 self.hold(after)
 
@@ -139,7 +139,7 @@ class _Client:
     def hold(self, seconds: float | None) -> None:
         """Start no request for a number of seconds."""
         if seconds:
-            self.held = max(self.held, time.monotonic() + (self._bounded(seconds) or 0.0))
+            self.held = max(self.held, time.monotonic() + (self._limit_wait(seconds) or 0.0))
 
     async def _send(self, data: bytes) -> tuple[aiohttp.ClientResponse, bytes]:
         body = bytearray()
@@ -147,7 +147,7 @@ class _Client:
         try:
             async with (
                 asyncio.timeout(self.endpoint.timeout),
-                self._connections().request(
+                self._open_session().request(
                     "POST",
                     self._url,
                     allow_redirects=False,
@@ -172,7 +172,7 @@ class _Client:
 
         return response, bytes(body)
 
-    def _connections(self) -> aiohttp.ClientSession:
+    def _open_session(self) -> aiohttp.ClientSession:
         """Return one HTTP client for all concurrent requests, made in their event loop."""
         if self._session is None:
             self._session = aiohttp.ClientSession(
@@ -189,7 +189,7 @@ class _Client:
 
         return self._session
 
-    def _bounded(self, after: float | None) -> float | None:
+    def _limit_wait(self, after: float | None) -> float | None:
         """Return the number of seconds that the server asks us to wait, up to the limit."""
         if after is not None and after > _LONGEST_WAIT:
             warnings.warn(
@@ -206,16 +206,19 @@ class _Client:
         return well_formed(" ".join(masked.split()))[:200]
 
 
-def _status_of(status: int, content: object) -> int:
+def _infer_status(status: int, content: object) -> int:
     """Return a response's status, or the status that suits an error in its content.
 
     Gateways report errors with status 200, and a quota that is used up with status 429.
 
     Examples
     --------
-    >>> _status_of(200, {"choices": []}), _status_of(429, {"error": {"code": "insufficient_quota"}})
-    (200, 400)
-    >>> [_status_of(200, {"error": {"code": code}}) for code in (503, "rate_limit_exceeded", None)]
+    >>> _infer_status(200, {"choices": []})
+    200
+    >>> _infer_status(429, {"error": {"code": "insufficient_quota"}})
+    400
+    >>> codes = 503, "rate_limit_exceeded", None
+    >>> [_infer_status(200, {"error": {"code": code}}) for code in codes]
     [503, 429, 500]
     """
     error = content.get("error") if isinstance(content, dict) else None
@@ -233,7 +236,7 @@ def _status_of(status: int, content: object) -> int:
     return 429 if _TOO_SOON.search(reason) else 500
 
 
-def _proxy_for(address: str) -> str | None:
+def _find_proxy(address: str) -> str | None:
     """Return the proxy that the environment names for an address, or None for a direct request.
 
     A client that looks for proxies itself would also send the passwords of ``~/.netrc``.
@@ -248,7 +251,7 @@ def _proxy_for(address: str) -> str | None:
     >>> import os
     >>> from unittest.mock import patch
     >>> with patch.dict(os.environ, {"ALL_PROXY": "proxy.test:3128"}, clear=True):
-    ...     _proxy_for("https://models.test/v1")
+    ...     _find_proxy("https://models.test/v1")
     'http://proxy.test:3128'
     """
     url = urlsplit(address)
@@ -271,42 +274,38 @@ def _proxy_for(address: str) -> str | None:
     return proxy
 
 
-def _retry_after(headers: Mapping[str, str]) -> float | None:
+def _read_retry_after(headers: Mapping[str, str]) -> float | None:
     """Read the number of seconds that the server asks us to wait, from a number or a date."""
+    value = headers.get("retry-after")
+    if value is None:
+        return _read_reset(headers)
+
     try:
-        milliseconds = headers.get("retry-after-ms")
-        value = headers.get("retry-after")
-        if milliseconds is not None:
-            seconds = float(milliseconds) / 1000
-        elif value is None:
-            return _used_up(headers)
-        else:
-            try:
-                seconds = float(value)
-            except ValueError:
-                seconds = parsedate_to_datetime(value).timestamp() - time.time()
+        is_date = "," in value
+        seconds = parsedate_to_datetime(value).timestamp() if is_date else float(value)
+        seconds -= time.time() if is_date else 0.0
     except (TypeError, ValueError, OverflowError):
         return None
 
     return None if math.isnan(seconds) else max(seconds, 0.0)
 
 
-def _used_up(headers: Mapping[str, str]) -> float | None:
+def _read_reset(headers: Mapping[str, str]) -> float | None:
     """Return the seconds until requests and tokens are available again, if they are used up."""
     waits = []
     for unit in ("requests", "tokens"):
         if headers.get(f"x-ratelimit-remaining-{unit}", "").strip() == "0":
-            waits.append(_seconds(headers.get(f"x-ratelimit-reset-{unit}", "")))
+            waits.append(_parse_duration(headers.get(f"x-ratelimit-reset-{unit}", "")))
 
     return max((seconds for seconds in waits if seconds), default=None)
 
 
-def _seconds(text: str) -> float | None:
+def _parse_duration(text: str) -> float | None:
     """Parse a duration as endpoints write it (12, 1.5s, 250ms, 6m0s), in seconds.
 
     Examples
     --------
-    >>> [_seconds(text) for text in ("12", "1.5s", "250ms", "6m0s", "1h2m3s", "soon")]
+    >>> [_parse_duration(text) for text in ("12", "1.5s", "250ms", "6m0s", "1h2m3s", "soon")]
     [12.0, 1.5, 0.25, 360.0, 3723.0, None]
     """
     text = text.strip()

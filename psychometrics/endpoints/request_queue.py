@@ -62,7 +62,6 @@ class _GroupedSaves:
         self._secrets = secrets
         self._new: dict[str, tuple[tuple[Turn, str, dict[str, Any]], float]] = {}
         self._lock = asyncio.Lock()
-        self._group: asyncio.Future[None] | None = None
 
     async def save(
         self, key: str, turn: Turn, request: str, completion: _Completion, seconds: float
@@ -78,18 +77,16 @@ class _GroupedSaves:
         request = _mask_secrets(request, self._secrets)
         row = turn, request, _mask_secrets(columns, long)
         self._new[key] = row, seconds
-        if self._group is None:
-            self._group = asyncio.ensure_future(self._write())
-        await asyncio.shield(self._group)
+        await asyncio.shield(self._write(key))
 
-    async def _write(self) -> None:
+    async def _write(self, key: str) -> None:
         async with self._lock:
             new = self._new
-            self._new = {}
-            self._group = None
-            rows = {key: row for key, (row, _) in new.items()}
-            seconds = sum(seconds for _, seconds in new.values())
-            await asyncio.to_thread(self.replies.add, rows, seconds)
+            if key in new:  # otherwise an earlier group had it
+                self._new = {}
+                rows = {key: row for key, (row, _) in new.items()}
+                seconds = sum(seconds for _, seconds in new.values())
+                await asyncio.to_thread(self.replies.add, rows, seconds)
 
 
 class RequestQueue:
@@ -157,7 +154,7 @@ class RequestQueue:
                 await done
 
             if self._failures and not self._replied:
-                raise self._failure()
+                raise self._make_error()
         finally:
             self.stopped = True
             silence.cancel()
@@ -251,7 +248,7 @@ class RequestQueue:
 
         began = time.monotonic()
         try:
-            completion = await self._persist(text)
+            completion = await self._send_until_reply(text)
         except _Unasked:
             return _UNASKED
         except _NoReply as error:
@@ -262,7 +259,7 @@ class RequestQueue:
                 return Reply(None, status=error.status, is_new=True)
 
             self.stopped = True
-            raise self._failure(error.slow) from error
+            raise self._make_error(error.slow) from error
         except RespondentError:
             self.stopped = True  # at once, before the next request starts
             raise
@@ -274,7 +271,7 @@ class RequestQueue:
 
         return dataclasses.replace(replies.by_key[key], is_new=True)  # as stored
 
-    async def _persist(self, text: str) -> _Completion:
+    async def _send_until_reply(self, text: str) -> _Completion:
         """Repeat a request until it succeeds or is hopeless, and return the reply.
 
         Raises
@@ -374,7 +371,7 @@ class RequestQueue:
 
         raise asyncio.CancelledError
 
-    def _failure(self, refuses_all: bool = False) -> RespondentError:
+    def _make_error(self, refuses_all: bool = False) -> RespondentError:
         """Return the error for an endpoint that does not reply, or refuses all as too early."""
         if refuses_all:
             return RespondentError(

@@ -49,11 +49,11 @@ def _find_secrets(settings: Mapping[str, Any], shortest: int = _SHORTEST) -> lis
     >>> _find_secrets({"api_key": "sk-12345", "headers": {"Authorization": "Bearer k-123"}})
     ['Bearer k-123', 'sk-12345', 'k-123']
     """
-    texts: set[str | None] = {*_texts(settings.get("api_key"))}
-    for address in _texts(settings.get("base_url")) + _texts(settings.get("store")):
-        texts |= _address_secrets(address)
+    texts: set[str | None] = {*_list_texts(settings.get("api_key"))}
+    for address in _list_texts(settings.get("base_url")) + _list_texts(settings.get("store")):
+        texts |= _find_address_secrets(address)
 
-    for name, text in _header_texts(settings.get("headers")):
+    for name, text in _list_headers(settings.get("headers")):
         if not _PLACEHOLDER.fullmatch(text):
             texts.add(text)
             if _SECRET_NAME.search(name):
@@ -64,12 +64,12 @@ def _find_secrets(settings: Mapping[str, Any], shortest: int = _SHORTEST) -> lis
     return sorted(secrets, key=len, reverse=True)  # one may be part of another
 
 
-def _address_secrets(address: str) -> set[str | None]:
+def _find_address_secrets(address: str) -> set[str | None]:
     """Return the user, the password and the query of an address, in all forms of a server's text.
 
     Examples
     --------
-    >>> sorted(_address_secrets("http://ada:l%40ve@host/v1?key=k-123&api-version=1"))
+    >>> sorted(_find_address_secrets("http://ada:l%40ve@host/v1?key=k-123&api-version=1"))
     ['YWRhOmxAdmU=', 'ada', 'k-123', 'l%40ve', 'l@ve']
     """
     if "://" not in address:
@@ -167,16 +167,16 @@ def refuse_secrets(conditions: Mapping[str, Any]) -> None:
             )
 
 
-def _texts(value: Any) -> list[str]:
+def _list_texts(value: Any) -> list[str]:
     """Return a setting's texts: itself, or those of a list of values."""
     values = value if isinstance(value, list | tuple) else [value]
     return [text for text in values if isinstance(text, str)]
 
 
-def _header_texts(headers: Any) -> list[tuple[str, str]]:
+def _list_headers(headers: Any) -> list[tuple[str, str]]:
     """Return the names and texts of headers: a mapping, its JSON text, or a list of either."""
     if isinstance(headers, list | tuple):
-        return [header for each in headers for header in _header_texts(each)]
+        return [header for each in headers for header in _list_headers(each)]
     try:
         content = _json_object("headers", headers)
     except ParameterError:

@@ -117,11 +117,13 @@ class Chat(_ConversationMode):
         "batch_size": 1,
     }
 
-    def complete(self, given: dict[str, Any]) -> dict[str, Any]:
+    def complete(self, settings: dict[str, Any]) -> dict[str, Any]:
         """Return all conditions; refuse conditions that conflict."""
-        given = Endpoint.gathered(given)
-        off = [name for name in ("temperature", "max_tokens", "top_p") if given.get(name) == "none"]
-        conditions = super().complete(given | dict.fromkeys(off))
+        settings = Endpoint.gathered(settings)
+        off = [
+            name for name in ("temperature", "max_tokens", "top_p") if settings.get(name) == "none"
+        ]
+        conditions = super().complete(settings | dict.fromkeys(off))
 
         more_than_lines = conditions["think"] or conditions["reply"] != "lines"
         if conditions["constrained"] and more_than_lines:
@@ -177,7 +179,7 @@ class Chat(_ConversationMode):
         """Return a local model, to be loaded at its first question, or an endpoint's name."""
         if identity.source == "endpoint":
             return respondent
-        return self._when_asked(lambda: _load(respondent, identity.precision))
+        return self._when_asked(lambda: _load_writer(respondent, identity.precision))
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Put one questionnaire to a chat model, as :meth:`answer_all` does for several."""
@@ -264,13 +266,13 @@ class Chat(_ConversationMode):
         cut_off: set[str] = set()
         asking.bar.expect(job.questions)
 
-        with _stored_replies(job, asking) as replies:
+        with _open_replies(job, asking) as replies:
 
             def reply_to_all(turns: list[Turn]) -> list[Reply]:
                 keys = []
                 new = {}
                 for turn in turns:
-                    request = _local_request(job.questionnaire, turn, asking)
+                    request = _write_request(job.questionnaire, turn, asking)
                     key = replies.key(json.dumps(request, sort_keys=True), turn)
                     keys.append(key)
                     if key not in replies.by_key:
@@ -279,7 +281,7 @@ class Chat(_ConversationMode):
                 # Requests of one length form a batch, since a reply depends only on its own length.
                 for length in sorted({request["max_tokens"] for _, request in new.values()}):
                     batch = {k: pair for k, pair in new.items() if pair[1]["max_tokens"] == length}
-                    _generate(batch, asking.respondent, replies)
+                    _generate_replies(batch, asking.respondent, replies)
 
                 cut_off.update(k for k in keys if replies.by_key[k].finish_reason == "length")
                 return [replace(replies.by_key[key], is_new=key in new) for key in keys]
@@ -305,7 +307,7 @@ def model_here(respondent: str | Path) -> Source | None:
     RespondentError
         The local model is unusable, or there is neither a model nor an endpoint.
     """
-    no_endpoint = _endpoint_error()
+    no_endpoint = _find_endpoint_error()
     name = str(respondent).strip()
     is_path = isinstance(respondent, Path)
     with contextlib.suppress(OSError, ValueError, RuntimeError):  # a long name, an unknown home
@@ -335,7 +337,7 @@ def _identify_at_endpoint(respondent: str | Path, endpoint: Endpoint | None, mod
     return Identity(name, "endpoint", model, mode=mode, fingerprint=key_of("chat-1", name))
 
 
-def _endpoint_error() -> RespondentError | None:
+def _find_endpoint_error() -> RespondentError | None:
     """Return the error of an environment that names no endpoint; None if it names one."""
     try:
         Endpoint().resolved()
@@ -344,7 +346,7 @@ def _endpoint_error() -> RespondentError | None:
     return None
 
 
-def _load(respondent: str | Path, dtype: str) -> _Writer:
+def _load_writer(respondent: str | Path, dtype: str) -> _Writer:
     """Return the function :func:`psychometrics.modes.generation.replies` for a model."""
     source = find(respondent)
     kind = "a causal language model, which can reply"
@@ -354,7 +356,7 @@ def _load(respondent: str | Path, dtype: str) -> _Writer:
     return functools.partial(generation.replies, (model, tokenizer))
 
 
-def _local_request(questionnaire: Questionnaire, turn: Turn, asking: Asking) -> dict[str, Any]:
+def _write_request(questionnaire: Questionnaire, turn: Turn, asking: Asking) -> dict[str, Any]:
     """Return everything that determines a reply."""
     conditions = as_filed(questionnaire, asking.conditions)
     temperature = conditions["temperature"]
@@ -370,12 +372,12 @@ def _local_request(questionnaire: Questionnaire, turn: Turn, asking: Asking) -> 
         request["seed"] = conditions["seed"]
 
     if conditions["constrained"]:
-        request["form"] = _form(questionnaire, turn.items, conditions)
+        request["form"] = _write_form(questionnaire, turn.items, conditions)
 
     return request
 
 
-def _form(
+def _write_form(
     questionnaire: Questionnaire, items: Sequence[str], conditions: dict[str, Any]
 ) -> list[list[str]]:
     """Return the permitted lines of numbers and labels for a constrained reply."""
@@ -388,7 +390,7 @@ def _form(
     return [[caesar(text, conditions["cipher"]) for text in part] for part in form]
 
 
-def _generate(
+def _generate_replies(
     new: dict[str, tuple[Turn, dict[str, Any]]], write: _Writer, replies: StoredReplies
 ) -> None:
     """Generate the replies to requests, and save each reply."""
@@ -421,7 +423,7 @@ def _generate(
 
 
 @contextlib.contextmanager
-def _stored_replies(job: _Job, asking: Asking) -> Iterator[StoredReplies]:
+def _open_replies(job: _Job, asking: Asking) -> Iterator[StoredReplies]:
     """Wait for other processes with the same run, to pay for it only once; then read the store."""
     name = asking.identity.respondent_id
     manifest = {**asking.identity, **asking.conditions}
@@ -456,15 +458,15 @@ def _ask_endpoint(
     with contextlib.ExitStack() as stack:
         in_order = sorted(jobs, key=lambda job: job.key)  # or two runs could block each other
         stored = {
-            j.questionnaire.id: stack.enter_context(_stored_replies(j, asking)) for j in in_order
+            j.questionnaire.id: stack.enter_context(_open_replies(j, asking)) for j in in_order
         }
         for job in jobs:
             bar.expect(job.questions)
 
         queue = RequestQueue(endpoint, name, settings, bar, stored)
-        _announce(queue, jobs, endpoint, bar)
+        _print_plan(queue, jobs, endpoint, bar)
         try:
-            queue.work(_begun(jobs), finish)
+            queue.work(_begin_talks(jobs), finish)
         except RespondentError as error:
             failure = error
 
@@ -480,11 +482,11 @@ def _ask_endpoint(
     return rows, failure
 
 
-def _begun(jobs: list[_Job]) -> list[tuple[str, Talk]]:
+def _begin_talks(jobs: list[_Job]) -> list[tuple[str, Talk]]:
     return [(job.questionnaire.id, talk) for job in jobs for talk in job.begin()]
 
 
-def _announce(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: Progress) -> None:
+def _print_plan(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: Progress) -> None:
     """Announce the number of requests to a paid endpoint, and their price.
 
     Raises
@@ -499,7 +501,7 @@ def _announce(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: Pr
 
     if endpoint.dry_run or (limit is None and not is_shown):
         return
-    requests, stored = queue.unstored(_begun(jobs))
+    requests, stored = queue.unstored(_begin_talks(jobs))
     if not requests:
         return
 
@@ -530,7 +532,7 @@ def _announce(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: Pr
         bar.write(f"{line}.", file=sys.stderr)
 
 
-def _first_tokens(
+def _ask_first_tokens(
     questionnaire: Questionnaire,
     asking: Asking,
     endpoint: Endpoint,

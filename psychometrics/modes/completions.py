@@ -115,7 +115,7 @@ def mine(
         raise ParameterError("There are no templates to complete: give at least one.")
 
     _check_masks(templates, "templates")
-    name, digest, kind = _name_digest_and_kind(model)
+    name, digest, kind = _identify_model(model)
 
     # The length, once an option, is still a part of the keys.
     options = {"kind": kind, "k": k, "length": None, "whole_words": whole_words}
@@ -129,13 +129,17 @@ def mine(
         if missing:
             loaded = load_masked_lm() if model == "embedded" else load_model(find(model), kind)
             network = to_device(loaded[0], device, "float32", name)
-            fill = {"masked": _masked, "causal": _causal, "encoder-decoder": _infilled}[kind]
+            fill = {
+                "masked": _complete_masked,
+                "causal": _complete_causal,
+                "encoder-decoder": _complete_infilled,
+            }[kind]
             complete = functools.partial(fill, network, loaded[1], k=k, whole_words=whole_words)
             with tqdm(total=len(missing), desc=name, unit="template", disable=not progress) as bar:
                 while missing:
                     batch, completions = _compute_first(missing[:_BATCH], complete, identity)
                     missing = missing[len(batch) :]
-                    rows = _rows(batch, completions)
+                    rows = _list_rows(batch, completions)
                     stored.collect(rows, [key for text in batch for key in keys[text]], len(batch))
                     bar.update(len(batch))
 
@@ -144,7 +148,7 @@ def mine(
     return rows.reset_index(drop=True).assign(respondent_id=name)[["respondent_id", *_COLUMNS]]
 
 
-def _name_digest_and_kind(model: str | Path) -> tuple[str, str, str]:
+def _identify_model(model: str | Path) -> tuple[str, str, str]:
     """Return a model's name, digest and kind, from its configuration and its tokenizer's mask."""
     if model == "embedded":
         return "embedded", sha256(*sorted(embedded_head("mlm")[0].iterdir())), "masked"
@@ -171,7 +175,7 @@ def _name_digest_and_kind(model: str | Path) -> tuple[str, str, str]:
     return source.name, source.digest, kind
 
 
-def _rows(batch: list[str], completions: list[list[_Completion]]) -> pd.DataFrame:
+def _list_rows(batch: list[str], completions: list[list[_Completion]]) -> pd.DataFrame:
     """Return a row for each completion of each template; refuse values that are not finite."""
     rows = [
         (text, rank, words, logprob)
@@ -284,7 +288,7 @@ def model_names(models: str) -> list[str]:
 
 
 @torch.inference_mode()
-def _masked(
+def _complete_masked(
     network: Any, tokenizer: Any, batch: list[str], k: int, whole_words: bool
 ) -> list[list[_Completion]]:
     """Return the top K tokens at the mask, with one forward pass per batch."""
@@ -296,7 +300,7 @@ def _masked(
         raise RespondentError("A template is too long and lost its mask: use shorter ones.")
 
     logits = network(**inputs).logits.float()[places]
-    ids, logprobs = _best(logits, _allowed(tokenizer, whole_words), k)
+    ids, logprobs = _choose_best(logits, _find_allowed(tokenizer, whole_words), k)
     words = [
         [tokenizer.decode([i]).strip().removeprefix("##") for i in row] for row in ids.tolist()
     ]
@@ -305,11 +309,11 @@ def _masked(
 
 
 @torch.inference_mode()
-def _causal(
+def _complete_causal(
     network: Any, tokenizer: Any, batch: list[str], k: int, whole_words: bool
 ) -> list[list[_Completion]]:
     """Return the top K first tokens after the template's beginning, each continued to a word."""
-    allowed = _allowed(tokenizer, whole_words)
+    allowed = _find_allowed(tokenizer, whole_words)
     answers = []
     for text in batch:
         # A space before the mask belongs to the token after it, so it is stripped here.
@@ -318,13 +322,13 @@ def _causal(
         if not ids.shape[1]:
             raise RespondentError(f"'{text}' begins with its mask: put words before it.")
 
-        logits, step = _read_on(network, ids)
+        logits, step = _continue_texts(network, ids)
         answers.append(_finish_words(step, logits, allowed, k, tokenizer, set()))
 
     return answers
 
 
-def _read_on(network: Any, ids: torch.Tensor) -> tuple[torch.Tensor, _Step]:
+def _continue_texts(network: Any, ids: torch.Tensor) -> tuple[torch.Tensor, _Step]:
     """Return the logits after texts, and a function that returns logits after further tokens.
 
     The states of earlier tokens are cached, so that a step reads one token per row; a model without
@@ -339,7 +343,7 @@ def _read_on(network: Any, ids: torch.Tensor) -> tuple[torch.Tensor, _Step]:
         nonlocal in_past
         if past is None:
             texts = torch.cat([ids.expand(len(rows), -1), added[rows]], dim=1)
-            return _last_logits(network(input_ids=texts))
+            return _select_last_logits(network(input_ids=texts))
 
         if in_past is None:
             past.batch_repeat_interleave(len(added))
@@ -351,19 +355,19 @@ def _read_on(network: Any, ids: torch.Tensor) -> tuple[torch.Tensor, _Step]:
             in_past = rows
 
         last = added[rows][:, -1:]
-        return _last_logits(network(input_ids=last, past_key_values=past, use_cache=True))
+        return _select_last_logits(network(input_ids=last, past_key_values=past, use_cache=True))
 
-    return _last_logits(out), step
+    return _select_last_logits(out), step
 
 
-def _last_logits(output: Any) -> torch.Tensor:
+def _select_last_logits(output: Any) -> torch.Tensor:
     """Return a model's logits at the last token of each row, in float32."""
     logits: torch.Tensor = output.logits
     return logits[:, -1].float()
 
 
 @torch.inference_mode()
-def _infilled(
+def _complete_infilled(
     network: Any, tokenizer: Any, batch: list[str], k: int, whole_words: bool
 ) -> list[list[_Completion]]:
     """Return the top K first tokens after the sentinel, continued to a word or a sentinel."""
@@ -375,7 +379,7 @@ def _infilled(
     start = tokenizer.pad_token_id if start is None else start
     begun = torch.tensor([[start, sentinel]], device=network.device)
     none_yet = torch.empty((1, 0), dtype=torch.long, device=network.device)
-    allowed = _allowed(tokenizer, whole_words)
+    allowed = _find_allowed(tokenizer, whole_words)
     answers = []
     for text in batch:
         inputs = _encode(tokenizer, [text.replace(MASK, "<extra_id_0>")], network)
@@ -392,7 +396,7 @@ def _infilled(
                 attention_mask=mask.expand(len(rows), -1),
                 decoder_input_ids=torch.cat([begun.expand(len(rows), -1), added[rows]], dim=1),
             )
-            return _last_logits(output)
+            return _select_last_logits(output)
 
         logits = step(none_yet, np.arange(1))
         answers.append(_finish_words(step, logits, allowed, k, tokenizer, {following}))
@@ -409,7 +413,7 @@ def _finish_words(
     stops: set[int],
 ) -> list[_Completion]:
     """Continue each of the best first tokens greedily to the end of its word."""
-    (ids,), (logprobs,) = _best(logits, allowed, k)
+    (ids,), (logprobs,) = _choose_best(logits, allowed, k)
     added = ids[:, None]
     is_open = np.ones(len(ids), dtype=bool)
     ends = np.ones(len(ids), dtype=int)
@@ -444,7 +448,7 @@ def _starts_word(tokenizer: Any, token: int) -> bool:
     return piece[:1] in "Ġ▁ " or not bare[:1].isalnum()
 
 
-def _allowed(tokenizer: Any, whole_words: bool) -> NDArray[np.bool_]:
+def _find_allowed(tokenizer: Any, whole_words: bool) -> NDArray[np.bool_]:
     """Return which tokens may come first: no special tokens, and optionally only whole words."""
     size = len(tokenizer)
     allowed = np.ones(size, dtype=bool)
@@ -465,7 +469,7 @@ def _allowed(tokenizer: Any, whole_words: bool) -> NDArray[np.bool_]:
     return allowed
 
 
-def _best(
+def _choose_best(
     logits: torch.Tensor, allowed: NDArray[np.bool_], k: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return ids and log-probabilities of the best allowed tokens, each of shape (n, k)."""

@@ -40,7 +40,7 @@ ENDED_WITHOUT_ANSWER = {
     "prohibited_content": "refused", "blocklist": "refused", "tool_call": "tool_call"}  # fmt: skip
 """The statuses of unanswered statements, by the reason why a reply ended early."""
 # An item of a batch, with the order of its options and its place in the run, from 1.
-_Part = tuple[Item, tuple[int, ...], int]
+_Question = tuple[Item, tuple[int, ...], int]
 
 
 class _ConversationConditions(Conditions):
@@ -69,9 +69,9 @@ class _ConversationMode(Mode):
     sends = "messages"
     needs_options = True
 
-    def complete(self, given: dict[str, Any]) -> dict[str, Any]:
+    def complete(self, settings: dict[str, Any]) -> dict[str, Any]:
         """Return all conditions; refuse conditions that conflict."""
-        conditions = super().complete(given)
+        conditions = super().complete(settings)
         if conditions["reply"] == "json_schema" and conditions["cipher"]:
             raise ParameterError("A reply in cipher fits no schema: leave out one of the two.")
         return conditions
@@ -213,7 +213,7 @@ class _Conversation:
     parse: Parser
     who: Row  # the respondent, the mode and the run
 
-    def batches(self) -> list[list[_Part]]:
+    def batches(self) -> list[list[_Question]]:
         """Split the run into batches of items, each item with its option order and its place."""
         # The order depends only on the run's number, not on the number of runs.
         rng = np.random.default_rng([self.conditions["seed"], self.who["run"]])
@@ -228,14 +228,14 @@ class _Conversation:
                 order = tuple(rng.permutation(count).tolist())
             orders[count] = order[::-1] if self.conditions["order"] == "reversed" else order
 
-        parts = [
+        questions = [
             (item, orders[len(self.questionnaire.choices(item))], position)
             for position, item in enumerate(items, start=1)
         ]
         size = self.conditions["batch_size"]
-        return [parts[start : start + size] for start in range(0, len(parts), size)]
+        return [questions[start : start + size] for start in range(0, len(questions), size)]
 
-    def hold(self, batches: list[list[_Part]]) -> Talk:
+    def hold(self, batches: list[list[_Question]]) -> Talk:
         """Ask batches in turn, each after the history so far, and return a row per item."""
         history: list[dict[str, str]] = []
         rows: dict[str, Row] = {}
@@ -243,12 +243,12 @@ class _Conversation:
         for batch in batches:
             unanswered = batch
             for attempt in range(1, self.conditions["ask_again"] + 2):
-                turn = self._turn(unanswered, history, attempt)
+                turn = self._write_turn(unanswered, history, attempt)
                 reply = yield turn
                 if self.conditions["history"] and reply.text is not None:
                     history = [*turn.messages, {"role": "assistant", "content": reply.text}]
 
-                answers = self._read(reply, unanswered)
+                answers = self._read_reply(reply, unanswered)
                 for (item, order, position), answer in zip(unanswered, answers, strict=True):
                     status, value = answer
                     row = self.who | {"item_id": item.id, "value": value, "status": status}
@@ -260,13 +260,17 @@ class _Conversation:
 
                     rows[item.id] = row
 
-                unanswered = [part for part in unanswered if rows[part[0].id]["status"] != "ok"]
+                unanswered = [
+                    question for question in unanswered if rows[question[0].id]["status"] != "ok"
+                ]
                 if not unanswered or reply.text is None:
                     break
 
         return list(rows.values())
 
-    def _turn(self, batch: list[_Part], history: list[dict[str, str]], attempt: int) -> Turn:
+    def _write_turn(
+        self, batch: list[_Question], history: list[dict[str, str]], attempt: int
+    ) -> Turn:
         """Return the turn that asks the items of a batch."""
         conditions = self.conditions
         items = [item for item, _, _ in batch]
@@ -280,11 +284,11 @@ class _Conversation:
 
         if conditions["reply"] == "json_schema":
             labels = conditions["labels"]
-            form = _reply_schema(self.questionnaire, items, labels, conditions["think"])
+            form = _write_schema(self.questionnaire, items, labels, conditions["think"])
 
         return Turn(prompt, self.who["run"], attempt, tuple(item.id for item in items), form)
 
-    def _read(self, reply: Reply, batch: list[_Part]) -> Sequence[tuple[str, Any]]:
+    def _read_reply(self, reply: Reply, batch: list[_Question]) -> Sequence[tuple[str, Any]]:
         """Read a reply; if it ended early, the unanswered items get a status that says so."""
         if reply.text is None:
             return [(reply.status, None)] * len(batch)
@@ -314,7 +318,7 @@ class _Conversation:
         return results
 
 
-def _reply_schema(
+def _write_schema(
     questionnaire: Questionnaire, items: Sequence[Item], labels: str, think: bool
 ) -> dict[str, Any]:
     """Return the ``response_format`` of a request to an OpenAI-compatible endpoint.

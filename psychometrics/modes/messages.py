@@ -159,7 +159,7 @@ def messages(
     >>> print(messages(mini, mini.items[:1], role="none")[-1]["content"].splitlines()[-1])
     1. I am the life of the party.
     """
-    language = _language_of(questionnaire)
+    language = _choose_language(questionnaire)
     phrases = language["phrases"]
     own_system = questionnaire.system or ""
 
@@ -167,8 +167,8 @@ def messages(
         if think or cipher or reply not in ("lines", "choice"):
             raise ParameterError("A file's own prompt is fixed: leave out think, cipher and reply.")
 
-        system = own_system if role == "default" else _role_text(language, role)
-        return _filed_messages(questionnaire, items, system, labels, orders)
+        system = own_system if role == "default" else _write_role(language, role)
+        return _write_filed_messages(questionnaire, items, system, labels, orders)
 
     template = language["wordings"].get(wording, wording)
     if not isinstance(template, str) or "{statements}" not in template:
@@ -176,7 +176,7 @@ def messages(
             f"There is no wording {wording!r}: name v1 to v5, or write a text with {{statements}}."
         )
 
-    parts = _parts(questionnaire, items, orders, labels, phrases)
+    parts = _write_parts(questionnaire, items, orders, labels, phrases)
     user = re.sub(r" {2,}", " ", _fill(template, parts))
     if think:
         user = f"{phrases['think']} {user}"
@@ -185,13 +185,13 @@ def messages(
     if labels != "numeric":
         example = f'"{example}"'
 
-    role_text = _role_text(language, role)
+    role_text = _write_role(language, role)
     if role == "default" and reply != "choice":
         # The file's own system text has numbers only if replies use numbers.
         is_plain = labels == "numeric" and reply == "lines"
-        role_text = (own_system if is_plain else _without_numbers(own_system)) or role_text
+        role_text = (own_system if is_plain else _remove_numbers(own_system)) or role_text
 
-    system = _system_text(role_text, phrases, reply, think, example)
+    system = _write_system(role_text, phrases, reply, think, example)
     if cipher:
         user = caesar(user, cipher)
         system = f"{system} {_fill(phrases['cipher'], {'places': f'{cipher}'})}"
@@ -209,18 +209,18 @@ def attention_text(questionnaire: Questionnaire, option: Option) -> str:
     >>> attention_text(gad7, gad7.options[0])
     'To show that you are reading, choose this answer: Not at all'
     """
-    text = _language_of(questionnaire)["phrases"]["attention"]
+    text = _choose_language(questionnaire)["phrases"]["attention"]
     return _fill(text, {"option": option.label})
 
 
-def _language_of(questionnaire: Questionnaire) -> dict[str, Any]:
+def _choose_language(questionnaire: Questionnaire) -> dict[str, Any]:
     """Return the texts in a questionnaire's language, or the English texts."""
     tongue = questionnaire.language.partition("-")[0].lower()
     language: dict[str, Any] = _LANGUAGES.get(tongue, _LANGUAGES["en"])
     return language
 
 
-def _parts(
+def _write_parts(
     questionnaire: Questionnaire,
     items: Sequence[Item],
     orders: Sequence[tuple[int, ...]] | None,
@@ -233,8 +233,8 @@ def _parts(
     listed = []
     for choices, order in zip(options, orders, strict=True):
         names = option_labels(choices, labels)
-        shown = [f"{n} = {choices[i].label}" for n, i in zip(names, order, strict=True)]
-        listed.append(", ".join(shown))
+        labelled = [f"{n} = {choices[i].label}" for n, i in zip(names, order, strict=True)]
+        listed.append(", ".join(labelled))
 
     lines = [f"{n}. {questionnaire.statement(item)}" for n, item in enumerate(items, start=1)]
 
@@ -248,11 +248,11 @@ def _parts(
         lines = [f"{line} ({choices})" for line, choices in zip(lines, listed, strict=True)]
 
     parts = {"range": span, "levels": levels, "things": phrases["things"]}
-    parts["instructions"] = _without_numbers(questionnaire.instructions or "")
+    parts["instructions"] = _remove_numbers(questionnaire.instructions or "")
     return parts | {"statements": "\n".join(lines)}
 
 
-def _system_for_choice(questionnaire: Questionnaire, labels: str = "numeric") -> str:
+def _shorten_system(questionnaire: Questionnaire, labels: str = "numeric") -> str:
     """Return a questionnaire's own system text for answering one item at a time by a label.
 
     The sentence about the form of a longer reply is left out, because a statement's index could be
@@ -263,17 +263,17 @@ def _system_for_choice(questionnaire: Questionnaire, labels: str = "numeric") ->
     >>> from psychometrics.questionnaires import load_questionnaire
     >>> own = load_questionnaire("ipip20").model_copy(
     ...     update={"system": 'You reply with numbers from 1 to 5. Format: "index: score".'})
-    >>> _system_for_choice(own)
+    >>> _shorten_system(own)
     'You reply with numbers from 1 to 5.'
     """
     text = questionnaire.system or ""
     if labels != "numeric":
-        return _without_numbers(text)
+        return _remove_numbers(text)
     sentences = re.split(r"(?<=[.!?])\s+", text.strip())
     return " ".join(sentence for sentence in sentences if not sentence.startswith("Format:"))
 
 
-def _filed_messages(
+def _write_filed_messages(
     questionnaire: Questionnaire,
     items: Sequence[Item],
     system: str,
@@ -303,7 +303,7 @@ def _filed_messages(
     return [{"role": "system", "content": system}, user] if system else [user]
 
 
-def _role_text(language: dict[str, Any], role: str) -> str:
+def _write_role(language: dict[str, Any], role: str) -> str:
     """Return the text of a role that is given by its name or as text."""
     text: str = language["roles"].get(role, role) if isinstance(role, str) else role
     if text is role and (not isinstance(role, str) or " " not in role.strip()):
@@ -311,7 +311,7 @@ def _role_text(language: dict[str, Any], role: str) -> str:
     return text.strip()
 
 
-def _system_text(
+def _write_system(
     role_text: str, phrases: Mapping[str, str], reply: str, think: bool, label: str
 ) -> str:
     """Return the role's text, followed by the form of the reply."""
@@ -328,7 +328,7 @@ def _system_text(
     return f"{role_text} {form}" if role_text else form
 
 
-def _without_numbers(instructions: str) -> str:
+def _remove_numbers(instructions: str) -> str:
     """Remove from instructions the sentences that explain the numbers.
 
     The prompt itself explains its labels, in its own order of options; such a sentence would
@@ -336,13 +336,13 @@ def _without_numbers(instructions: str) -> str:
 
     Examples
     --------
-    >>> _without_numbers("How true is each of these? 1 denotes 'false', 2 denotes 'true'.")
+    >>> _remove_numbers("How true is each of these? 1 denotes 'false', 2 denotes 'true'.")
     'How true is each of these?'
     """
     sentences = re.split(r"(?<=[.!?])\s+", instructions.strip())
     stale = ("Here are the", "Format:")
-    kept = [s for s in sentences if not re.search(r"\d", s) and not s.startswith(stale)]
-    return " ".join(kept)
+    usable = [s for s in sentences if not re.search(r"\d", s) and not s.startswith(stale)]
+    return " ".join(usable)
 
 
 def _fill(template: str, parts: dict[str, str]) -> str:

@@ -207,7 +207,7 @@ class Mode:
         """
         return text
 
-    def complete(self, given: dict[str, Any]) -> dict[str, Any]:
+    def complete(self, settings: dict[str, Any]) -> dict[str, Any]:
         """Complete the given conditions with the defaults of all other conditions.
 
         Raises
@@ -221,13 +221,13 @@ class Mode:
         >>> mode_named("causal").complete({})
         {'mean': 'product'}
         """
-        unknown = sorted(set(given) - set(self.conditions))
+        unknown = sorted(set(settings) - set(self.conditions))
         if unknown:
             names = ", ".join(self.conditions)
             advice = f"its conditions are {names}" if names else "it has no conditions"
             raise ParameterError(f"Mode '{self.name}' has no condition '{unknown[0]}': {advice}.")
-        check_model(given, self.conditions_type)
-        return self.conditions | given
+        check_model(settings, self.conditions_type)
+        return self.conditions | settings
 
     def identify(self, respondent: Any, dtype: str | None = None, **conditions: Any) -> Identity:
         """Return a respondent's identity, cheaply and before any question."""

@@ -28,8 +28,8 @@ from ..models.loading import load_config, load_model, to_device
 from ..models.sources import find
 from ..questionnaires import Item, Questionnaire
 from ..store import StoredAnswers, key_of
-from .chat import _first_tokens
-from .messages import _system_for_choice, messages, option_labels
+from .chat import _ask_first_tokens
+from .messages import _shorten_system, messages, option_labels
 from .mode import Asking, Identity
 from .nli import NLI, PROBABILITIES
 from .prompting import _check_finite, _compute_first
@@ -42,7 +42,7 @@ _BATCH = 16
 _LEAST_SHARED = 32
 
 
-def _scored_replies(questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
+def _list_replies(questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
     """Return a row for every combination of a prompt to a language model and a reply to score.
 
     Returns
@@ -61,13 +61,13 @@ def _scored_replies(questionnaire: Questionnaire, conditions: dict[str, Any]) ->
         orders = [tuple(range(len(options)))]  # a voice prompt shows no options
 
         if not voice:
-            orders = _orders_of(len(options), conditions["permutations"])
+            orders = _list_orders(len(options), conditions["permutations"])
 
         for number, order in enumerate(orders, start=1):
-            prompts = [_choice_prompt(questionnaire, item, conditions, order)]
+            prompts = [_write_prompt(questionnaire, item, conditions, order)]
             if baseline is not None:
                 empty = item.model_copy(update={"text": baseline})
-                prompts.append(_choice_prompt(bare, empty, conditions, order))
+                prompts.append(_write_prompt(bare, empty, conditions, order))
 
             for place, i in enumerate(order):
                 reply = names[place] if conditions["score"] == "label" else options[i].label
@@ -78,7 +78,7 @@ def _scored_replies(questionnaire: Questionnaire, conditions: dict[str, Any]) ->
                     "option": i + 1,
                     "label": options[i].label,
                     "value": options[i].value,
-                    "reply": _voice_sentence(reply) if voice else reply,
+                    "reply": _write_voice_sentence(reply) if voice else reply,
                 }
 
                 for text in prompts:
@@ -87,7 +87,7 @@ def _scored_replies(questionnaire: Questionnaire, conditions: dict[str, Any]) ->
     return pd.DataFrame(rows)
 
 
-def _choice_prompt(
+def _write_prompt(
     questionnaire: Questionnaire, item: Item, conditions: dict[str, Any], order: tuple[int, ...]
 ) -> tuple[str, str]:
     """Return the system and user text about an item; for a voice, only the text to continue."""
@@ -109,19 +109,19 @@ def _choice_prompt(
     return "".join(system), user  # a file's own prompt may have no system text
 
 
-def _as_text(prompt: tuple[str, str]) -> str:
+def _join_prompt(prompt: tuple[str, str]) -> str:
     """Return the text that a base model continues."""
     system, user = prompt
     return f"{system}\n{user}\nAnswer:" if system else user
 
 
-def _endpoint_replies(questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
+def _list_labels(questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
     """Return a row for every combination of a prompt to an endpoint and a label of an option."""
-    own_system = _system_for_choice(questionnaire, conditions["labels"])
+    own_system = _shorten_system(questionnaire, conditions["labels"])
     if conditions["role"] == "default" and conditions["wording"] != "file" and own_system:
         conditions = conditions | {"role": own_system}
 
-    rows = _scored_replies(questionnaire, conditions)
+    rows = _list_replies(questionnaire, conditions)
     long = [label for label in rows["reply"] if len(label) > 1]
     if long:
         raise ParameterError(f"The label {long[0]} may be several tokens: use labels=alphabetical.")
@@ -129,18 +129,18 @@ def _endpoint_replies(questionnaire: Questionnaire, conditions: dict[str, Any]) 
     return rows
 
 
-def _option_sentence(label: str) -> str:
+def _write_sentence(label: str) -> str:
     """Turn an option into a sentence in the first person that can follow a statement.
 
     Examples
     --------
-    >>> _option_sentence("very inaccurate")
+    >>> _write_sentence("very inaccurate")
     'As a description of me, this is very inaccurate.'
-    >>> _option_sentence("Strongly agree")
+    >>> _write_sentence("Strongly agree")
     'I strongly agree with this.'
-    >>> _option_sentence("yes")
+    >>> _write_sentence("yes")
     'Yes, this is true of me.'
-    >>> _option_sentence("Paris")
+    >>> _write_sentence("Paris")
     'The answer is: Paris.'
     """
     words = label.strip().rstrip(".")
@@ -161,30 +161,30 @@ def _option_sentence(label: str) -> str:
     return f"The answer is: {words}."
 
 
-def _voice_sentence(label: str) -> str:
+def _write_voice_sentence(label: str) -> str:
     """Turn an option into a sentence with which a speaker could continue after a statement.
 
     Examples
     --------
-    >>> _voice_sentence("very inaccurate")
+    >>> _write_voice_sentence("very inaccurate")
     'This describes me very inaccurately.'
-    >>> _voice_sentence("neither accurate nor inaccurate")
+    >>> _write_voice_sentence("neither accurate nor inaccurate")
     'This describes me neither accurately nor inaccurately.'
-    >>> _voice_sentence("Strongly agree")
+    >>> _write_voice_sentence("Strongly agree")
     'I strongly agree with this.'
     """
     words = label.strip().rstrip(".").lower()
     if re.search(r"\b(in)?accurate\b", words):
         return f"This describes me {re.sub('accurate', 'accurately', words)}."
-    return _option_sentence(label)
+    return _write_sentence(label)
 
 
-def _orders_of(count: int, permutations: str) -> list[tuple[int, ...]]:
+def _list_orders(count: int, permutations: str) -> list[tuple[int, ...]]:
     """Return the orders of options; an order lists the option at each place.
 
     Examples
     --------
-    >>> _orders_of(3, "cyclic")
+    >>> _list_orders(3, "cyclic")
     [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
     """
     order = tuple(range(count))
@@ -193,7 +193,7 @@ def _orders_of(count: int, permutations: str) -> list[tuple[int, ...]]:
     return [order if permutations == "given" else order[::-1]]
 
 
-def _by_entailment(
+def _score_by_entailment(
     questionnaire: Questionnaire, asking: Asking, stored: StoredAnswers, conditions: dict[str, Any]
 ) -> pd.DataFrame:
     """Return options with their probabilities from an NLI classifier."""
@@ -205,7 +205,7 @@ def _by_entailment(
         ],
         columns=["item_id", "statement", "option", "label", "value"],
     )
-    pairs = _option_pairs(rows.pop("statement"), rows["label"], conditions)
+    pairs = _list_pairs(rows.pop("statement"), rows["label"], conditions)
     persona = conditions["persona"]
     rows["sent"] = pairs[: len(rows)]
     fingerprint = asking.identity.fingerprint
@@ -228,10 +228,10 @@ def _by_entailment(
     scores = e if conditions["score"] == "entailment" else e / (e + c)
     has_baseline = conditions["baseline"] is not None
     shares = scores[: len(rows)] / (scores[len(rows) :] if has_baseline else 1.0)
-    return rows.assign(probability=_shares(shares, [rows["item_id"].to_numpy()]))
+    return rows.assign(probability=_normalise(shares, [rows["item_id"].to_numpy()]))
 
 
-def _option_pairs(
+def _list_pairs(
     statements: Iterable[str], labels: Iterable[str], conditions: dict[str, Any]
 ) -> list[tuple[str, str]]:
     """Return the pairs that an NLI classifier judges, with the pairs of a baseline at the end."""
@@ -240,7 +240,7 @@ def _option_pairs(
 
     wording = conditions["wording"]
     if wording == "sentence":
-        sentences = [_option_sentence(label) for label in labels]
+        sentences = [_write_sentence(label) for label in labels]
     else:
         sentences = [wording.replace("{label}", label) for label in labels]
 
@@ -251,13 +251,13 @@ def _option_pairs(
     return pairs
 
 
-def _by_logits(
+def _score_by_logits(
     questionnaire: Questionnaire, asking: Asking, stored: StoredAnswers, conditions: dict[str, Any]
 ) -> pd.DataFrame:
     """Return each option's probability as the model's next words, for each permutation."""
     model = asking.respondent
     bar = asking.bar
-    rows = _scored_replies(questionnaire, conditions)
+    rows = _list_replies(questionnaire, conditions)
     rows["key"] = [
         key_of(asking.identity.fingerprint, conditions["score"], *prompt, reply)
         for prompt, reply in zip(rows["prompt"], rows["reply"], strict=True)
@@ -280,27 +280,27 @@ def _by_logits(
     # Kept as logarithms, because probabilities of long texts would round to 0.
     logs = stored.rows.loc[rows["key"], "log_probability"]
     rows["log_probability"] = logs.to_numpy(dtype=float)
-    return _within_prompts(rows.drop(columns="key"))
+    return _normalise_prompts(rows.drop(columns="key"))
 
 
-def _by_endpoint(
+def _score_by_endpoint(
     questionnaire: Questionnaire, asking: Asking, conditions: dict[str, Any], endpoint: Endpoint
 ) -> tuple[pd.DataFrame, dict[str, str]]:
     """Return options with their labels' probabilities, and the statuses of failed items.
 
     If there is no reply about an item, the item's rows have the prompt but no probabilities.
     """
-    rows = _endpoint_replies(questionnaire, conditions)
+    rows = _list_labels(questionnaire, conditions)
     items = rows.drop_duplicates("prompt").set_index("prompt")["item_id"].to_dict()
     asking = asking._replace(conditions=conditions)
-    replies = _first_tokens(questionnaire, asking, endpoint.resolved(), items)
+    replies = _ask_first_tokens(questionnaire, asking, endpoint.resolved(), items)
 
     statuses = rows["prompt"].map({prompt: status for prompt, (status, _) in replies.items()})
     failed = statuses != "ok"
     unanswered = dict(zip(rows.loc[failed, "item_id"], statuses[failed], strict=True))
     labels = rows.groupby("prompt")["reply"].agg(set)
     tokens_of = {prompt: tokens for prompt, (_, tokens) in replies.items() if tokens}
-    shares = {prompt: _label_shares(tokens, labels[prompt]) for prompt, tokens in tokens_of.items()}
+    shares = {prompt: _sum_labels(tokens, labels[prompt]) for prompt, tokens in tokens_of.items()}
 
     if shares and not any(mass for _, mass, _, _ in shares.values()):
         tokens = next(iter(tokens_of.values()))
@@ -316,10 +316,10 @@ def _by_endpoint(
         numbers.append((logs.get(reply, np.nan), mass, seen, unseen))
 
     rows[["log_probability", "mass", "labels_seen", "unseen"]] = np.array(numbers, dtype=float)
-    return _within_prompts(rows), unanswered
+    return _normalise_prompts(rows), unanswered
 
 
-def _label_shares(
+def _sum_labels(
     tokens: dict[str, float], labels: set[str]
 ) -> tuple[dict[str, float], float, float, float]:
     """Return the labels' log-probabilities from an endpoint's likeliest tokens.
@@ -351,7 +351,7 @@ def _label_shares(
     return logs, mass, seen, unseen / (mass + unseen) if mass else 1.0
 
 
-def _within_prompts(rows: pd.DataFrame) -> pd.DataFrame:
+def _normalise_prompts(rows: pd.DataFrame) -> pd.DataFrame:
     """Subtract the baseline, and normalise the options' probabilities for each prompt."""
     is_baseline = rows.pop("is_baseline")
     if is_baseline.any():
@@ -359,24 +359,24 @@ def _within_prompts(rows: pd.DataFrame) -> pd.DataFrame:
         rows = rows[~is_baseline].reset_index(drop=True)
         rows["log_probability"] -= without
     by = [rows["item_id"], rows["permutation"]]
-    rows["probability"] = _shares_of_logs(rows["log_probability"], by)
+    rows["probability"] = _normalise_logs(rows["log_probability"], by)
     return rows.drop(columns="reply").rename(columns={"prompt": "sent"})
 
 
-def _shares_of_logs(logs: pd.Series, by: list[pd.Series]) -> NDArray[np.float64]:
+def _normalise_logs(logs: pd.Series, by: list[pd.Series]) -> NDArray[np.float64]:
     """Turn log-probabilities into probabilities that sum to one within groups.
 
     Examples
     --------
-    >>> _shares_of_logs(pd.Series([-1000.0, -1000.0, -3.0]), [pd.Series(["a", "a", "b"])])
+    >>> _normalise_logs(pd.Series([-1000.0, -1000.0, -3.0]), [pd.Series(["a", "a", "b"])])
     array([0.5, 0.5, 1. ])
     """
     # Scaled within each group, so that no group underflows as a whole.
     odds = np.exp((logs - logs.groupby(by).transform("max")).to_numpy())
-    return _shares(odds, [group.to_numpy() for group in by])
+    return _normalise(odds, [group.to_numpy() for group in by])
 
 
-def _shares(values: NDArray[np.float64], by: list[NDArray[Any]]) -> NDArray[np.float64]:
+def _normalise(values: NDArray[np.float64], by: list[NDArray[Any]]) -> NDArray[np.float64]:
     """Divide each value by the sum of its group."""
     series = pd.Series(np.asarray(values, dtype=float))
     shares: NDArray[np.float64] = (series / series.groupby(by).transform("sum")).to_numpy()
@@ -428,7 +428,7 @@ class _ReplyScorer:
 
         if self.decodes:
             return self.tokenizer(f"{system}\n{user}\n")["input_ids"], ""
-        ids = self._tokens(_as_text(prompt))
+        ids = self._tokens(_join_prompt(prompt))
         start = self.tokenizer.bos_token_id
         if start is not None:
             ids = [start, *ids]
@@ -446,12 +446,12 @@ class _ReplyScorer:
         longest = max(map(len, waiting))
         size = batch_rows(self.model.config, self.device, self.identity.precision, longest, _BATCH)
 
-        def read(batch: list[tuple[int, ...]]) -> tuple[int, torch.Tensor]:
+        def compute(batch: list[tuple[int, ...]]) -> tuple[int, torch.Tensor]:
             place = min(len(sequences[number][0]) for row in batch for number in groups[row]) - 1
             return place, self._logits_from(batch, place)
 
         while waiting:
-            batch, (place, logits) = _compute_first(waiting[:size], read, self.identity)
+            batch, (place, logits) = _compute_first(waiting[:size], compute, self.identity)
             size = len(batch)
             waiting = waiting[size:]
 

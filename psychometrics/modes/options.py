@@ -26,7 +26,7 @@ item.
 
 For language models: ``role``, ``wording`` and ``labels`` as in
 :func:`psychometrics.modes.messages.messages`, with letters in place of numeric labels if options
-that are numbers change their places; ``permutations``, the orders of the options shown,
+that are numbers change their places; ``permutations``, the orders of the options columns,
 ``"given"``, ``"reversed"`` or ``"cyclic"`` (each option is at every place once); ``score``, the
 text that is scored as the reply: the option's ``"label"``, its ``"text"``, or ``"text_mean"``, the
 mean over the text's tokens, which does not penalise long texts. With ``wording="voice"`` no
@@ -62,19 +62,19 @@ from ..models.devices import resolve_device
 from ..questionnaires import Questionnaire
 from ..questionnaires.answers import tidy
 from ..store import StoredAnswers, key_of
-from .chat import _endpoint_error, _identify_at_endpoint, model_here
+from .chat import _find_endpoint_error, _identify_at_endpoint, model_here
 from .messages import Labels, as_filed
 from .mode import Asking, Conditions, Identity, Mode, Runs
 from .nli import NLI, NLIRespondent
 from .option_table import (
-    _by_endpoint,
-    _by_entailment,
-    _by_logits,
-    _choice_prompt,
-    _endpoint_replies,
+    _list_labels,
+    _list_replies,
+    _normalise_logs,
     _ReplyScorer,
-    _scored_replies,
-    _shares_of_logs,
+    _score_by_endpoint,
+    _score_by_entailment,
+    _score_by_logits,
+    _write_prompt,
 )
 from .prompting import _check_finite
 
@@ -113,9 +113,9 @@ class Options(Mode):
     takes_populations = True
     needs_options = True
 
-    def complete(self, given: dict[str, Any]) -> dict[str, Any]:
+    def complete(self, settings: dict[str, Any]) -> dict[str, Any]:
         """Return all conditions, with an endpoint's settings gathered into one condition."""
-        return super().complete(Endpoint.gathered(given))
+        return super().complete(Endpoint.gathered(settings))
 
     def identify(
         self, respondent: str | Path | NLIRespondent, dtype: str | None = None, **conditions: Any
@@ -130,7 +130,7 @@ class Options(Mode):
         if isinstance(respondent, str | Path):
             source = None if conditions["endpoint"] else model_here(respondent)
             if source is None:
-                _complete("endpoint", conditions)
+                _complete_conditions("endpoint", conditions)
                 identity = _identify_at_endpoint(respondent, conditions["endpoint"], self.name)
                 # The last text, once a condition, is still a part of the key.
                 fingerprint = key_of("options-endpoint-1", identity.respondent_id, "")
@@ -143,7 +143,7 @@ class Options(Mode):
                     dtype = dtype or "float32"
 
         identity = NLI("nli").identify(respondent, dtype)
-        _complete(by, conditions)
+        _complete_conditions(by, conditions)
         fingerprint = digest_text(identity.fingerprint, _HANDLING, by)
         return replace(identity, mode=self.name, by=by, fingerprint=fingerprint)
 
@@ -155,8 +155,8 @@ class Options(Mode):
         if identity.by != "entailment":
             item = questionnaire.items[0]
             order = tuple(range(len(questionnaire.choices(item))))
-            complete = _complete(identity.by, as_filed(questionnaire, conditions))
-            _choice_prompt(questionnaire, item, complete, order)
+            complete = _complete_conditions(identity.by, as_filed(questionnaire, conditions))
+            _write_prompt(questionnaire, item, complete, order)
 
     def preview(self, questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
         """Return the messages about each item, for each order of its options.
@@ -171,12 +171,12 @@ class Options(Mode):
             (``text`` for a text to continue) and ``content``.
         """
         conditions = as_filed(questionnaire, self.complete(conditions))
-        if conditions["endpoint"] or _endpoint_error() is None:
-            conditions = _complete("endpoint", conditions)
-            replies = _endpoint_replies(questionnaire, conditions)
+        if conditions["endpoint"] or _find_endpoint_error() is None:
+            conditions = _complete_conditions("endpoint", conditions)
+            replies = _list_labels(questionnaire, conditions)
         else:
-            conditions = _complete("logits", conditions)
-            replies = _scored_replies(questionnaire, conditions)
+            conditions = _complete_conditions("logits", conditions)
+            replies = _list_replies(questionnaire, conditions)
 
         prompts = replies.drop_duplicates("prompt")
         rows = []
@@ -209,7 +209,7 @@ class Options(Mode):
             ``"expected"`` for a questionnaire with categories, whose values are names, one row per
             option with its ``value`` and ``probability``, ``option`` (number in the questionnaire,
             from 1) and ``label``; for logits one row per option and ``permutation``, with the
-            ``position`` shown and its ``log_probability``, which :func:`pooled` averages.
+            ``position`` columns and its ``log_probability``, which :func:`pooled` averages.
 
         References
         ----------
@@ -220,7 +220,7 @@ class Options(Mode):
         if identity.by != "entailment":
             conditions = as_filed(questionnaire, conditions)
 
-        conditions = _complete(identity.by, conditions)
+        conditions = _complete_conditions(identity.by, conditions)
         endpoint = conditions.pop("endpoint", None) or Endpoint()
         choose = conditions["choose"]
         shares, statuses = self._score(questionnaire, asking, conditions, endpoint)
@@ -228,7 +228,7 @@ class Options(Mode):
         seen = None
 
         if identity.by == "endpoint":
-            shares, statuses, seen = _usable(shares, statuses, choose)
+            shares, statuses, seen = _select_usable(shares, statuses, choose)
 
         _check_finite(shares["probability"], identity)
         if identity.by != "entailment" and choose != "none":
@@ -237,7 +237,7 @@ class Options(Mode):
         if choose == "none" or (choose == "expected" and questionnaire.categories):
             answers = tidy(shares, questionnaire)
         else:
-            answers = _choose(shares, statuses, questionnaire, identity, conditions)
+            answers = _choose_options(shares, statuses, questionnaire, identity, conditions)
 
         if seen is not None and choose != "none":
             answers = answers.join(seen, on="item_id")
@@ -247,8 +247,8 @@ class Options(Mode):
             answers["sent"] = answers["item_id"].map(texts)
 
         hidden = ["runs", "seed", "log"]
-        shown = {name: value for name, value in conditions.items() if name not in hidden}
-        return answers.assign(by=identity.by, **shown)
+        columns = {name: value for name, value in conditions.items() if name not in hidden}
+        return answers.assign(by=identity.by, **columns)
 
     def _score(
         self,
@@ -263,9 +263,9 @@ class Options(Mode):
         statuses: dict[str, str] = {}
 
         if identity.by == "endpoint":
-            shares, statuses = _by_endpoint(questionnaire, asking, conditions, endpoint)
+            shares, statuses = _score_by_endpoint(questionnaire, asking, conditions, endpoint)
         else:
-            score = _by_logits if identity.by == "logits" else _by_entailment
+            score = _score_by_logits if identity.by == "logits" else _score_by_entailment
             manifest = {**identity, "device": str(resolve_device(None)), **conditions}
             with StoredAnswers(asking.store, "options", questionnaire.id, name, manifest) as stored:
                 shares = score(questionnaire, asking, stored, conditions)
@@ -275,7 +275,7 @@ class Options(Mode):
 
 
 def pooled(shares: pd.DataFrame) -> pd.DataFrame:
-    """Average log-probabilities over the permutations of options shown to a language model.
+    """Average log-probabilities over the permutations of options columns to a language model.
 
     If the model adds a constant to the log-probability of a place, each option receives it once
     over all cyclic shifts, so the constant cancels out exactly.
@@ -299,13 +299,13 @@ def pooled(shares: pd.DataFrame) -> pd.DataFrame:
 
     out = shares.assign(log=logs).groupby(keys, sort=False, as_index=False)["log"].mean()
     out["order"] = out["item_id"].map({k: i for i, k in enumerate(shares["item_id"].unique())})
-    out["probability"] = _shares_of_logs(out["log"], [out["respondent_id"], out["item_id"]])
+    out["probability"] = _normalise_logs(out["log"], [out["respondent_id"], out["item_id"]])
     out = out.sort_values(["respondent_id", "order", "option"], kind="stable", ignore_index=True)
 
     return out.drop(columns=["log", "order"])
 
 
-def _choose(
+def _choose_options(
     shares: pd.DataFrame,
     statuses: dict[str, str],
     questionnaire: Questionnaire,
@@ -346,7 +346,7 @@ def _choose(
     return tidy(rows, questionnaire)
 
 
-def _complete(by: str | None, conditions: dict[str, Any]) -> dict[str, Any]:
+def _complete_conditions(by: str | None, conditions: dict[str, Any]) -> dict[str, Any]:
     """Return the conditions for a kind of respondent, with the defaults for this kind."""
     complete = dict(conditions)
     if by != "endpoint" and complete.pop("endpoint") is not None:
@@ -379,7 +379,7 @@ def _complete(by: str | None, conditions: dict[str, Any]) -> dict[str, Any]:
     return complete
 
 
-def _usable(
+def _select_usable(
     shares: pd.DataFrame, statuses: dict[str, str], choose: str
 ) -> tuple[pd.DataFrame, dict[str, str], pd.DataFrame]:
     """Separate items for which an endpoint shows enough labels from the other items.

@@ -286,7 +286,7 @@ class _PromptRespondent:
             There are no prompts, a prompt is too long or has an empty part, or a single prompt does
             not fit into memory.
         """
-        checked = _checked_prompts(prompts, self.parts)
+        checked = _check_prompts(prompts, self.parts)
         total = len(set(checked))
         label = self.identity.respondent_id
         answers: dict[Prompt, Probabilities] = {}
@@ -372,25 +372,25 @@ def _all_equal(answers: pd.Series) -> bool:
     return len(answers) > 1 and bool(spread <= _SAME * answers.abs().max())
 
 
-def _checked_prompts(prompts: Iterable[object], parts: tuple[str, ...]) -> list[Prompt]:
+def _check_prompts(prompts: Iterable[object], parts: tuple[str, ...]) -> list[Prompt]:
     """Return prompts as tuples of strings; an error names the first invalid prompt.
 
     A hypothesis may be empty if the intensifier is a separate part.
     """
     checked: list[Prompt] = []
-    for number, given in enumerate(prompts, start=1):
-        prompt: Any = given
-        if isinstance(given, Iterable) and not isinstance(given, str):
-            prompt = tuple(given)
+    for number, row in enumerate(prompts, start=1):
+        prompt: Any = row
+        if isinstance(row, Iterable) and not isinstance(row, str):
+            prompt = tuple(row)
 
         if not isinstance(prompt, tuple) or len(prompt) != len(parts):
             raise RespondentError(f"Prompt {number} is {prompt!r}, not {', '.join(parts)}.")
 
-        for part, text in zip(parts, prompt, strict=True):
-            may_be_empty = part == "hypothesis" and len(parts) == 3
+        for name, text in zip(parts, prompt, strict=True):
+            may_be_empty = name == "hypothesis" and len(parts) == 3
             sound = isinstance(text, str) and not re.search("[\ud800-\udfff]", text)
             if not sound or not (text.strip() or may_be_empty):
-                raise RespondentError(f"Prompt {number} has {text!r} as its {part}: write text.")
+                raise RespondentError(f"Prompt {number} has {text!r} as its {name}: write text.")
 
         checked.append(prompt)
 
