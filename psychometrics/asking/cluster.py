@@ -159,23 +159,21 @@ def _ask_on_cluster(
 
 def _loadable_participants(plan: _Plan) -> list[_Participant]:
     """Return the respondents that a cluster's machines can load and should try."""
-    to_try = [
-        participant
-        for participant in plan.respondents
-        if not any(
-            plan.failures.find_error(participant.identity, q.id) for q in plan.questionnaires
-        )
-    ]
     loadable = [
         participant
-        for participant in to_try
+        for participant in plan.respondents
         if isinstance(participant.respondent, str | Path)
         and participant.identity.source in _LOADABLE
     ]
-
-    if to_try and not loadable:
+    if not loadable:
         raise ParameterError("No respondent is a model for a cluster: leave engine='ray' out.")
-    return loadable
+
+    names = [questionnaire.id for questionnaire in plan.questionnaires]
+    return [
+        participant
+        for participant in loadable
+        if not any(plan.failures.find_error(participant.identity, name) for name in names)
+    ]
 
 
 def _connect(address: str | None) -> bool:

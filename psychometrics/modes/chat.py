@@ -387,7 +387,7 @@ def _write_form(
         start = "" if number == 1 else "\n"
         labels = option_labels(options, conditions["labels"])
         form += [[f"{start}{number}:"], [f" {label}" for label in labels]]
-    return [[caesar(text, conditions["cipher"]) for text in part] for part in form]
+    return [[caesar(text, conditions["cipher"]) for text in texts] for texts in form]
 
 
 def _generate_replies(
@@ -497,7 +497,7 @@ def _print_plan(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: 
     is_priced = endpoint.price_in is not None or endpoint.price_out is not None
     is_shown = not bar.disable and (is_priced or bool(endpoint.api_key))
     limit = endpoint.max_cost
-    where = queue.client.where
+    place = queue.client.where
 
     if endpoint.dry_run or (limit is None and not is_shown):
         return
@@ -513,7 +513,7 @@ def _print_plan(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: 
 
     if limit is not None and cheapest > limit:
         warning = (
-            f"{where}: max_cost={limit:g} is less than one request may cost ({cheapest:.4g}); "
+            f"{place}: max_cost={limit:g} is less than one request may cost ({cheapest:.4g}); "
             "raise it, or ask fewer statements at a time (batch_size) with lower max_tokens."
         )
         if not stored:
@@ -524,7 +524,7 @@ def _print_plan(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: 
     if is_shown:
         count = "1 request" if len(requests) == 1 else f"{len(requests)} requests"
         price = f"for about {cost:.4g}" if is_priced else "at an unknown price (price_in=…)"
-        line = f"{where}: {count} to be sent, of about {prompt:,} tokens, about {completion:,} "
+        line = f"{place}: {count} to be sent, of about {prompt:,} tokens, about {completion:,} "
         line += f"to be received, {price}"
         if limit is not None and cost > limit:
             line += f"; max_cost={limit:g} is less, so some will not be sent"
