@@ -6,7 +6,7 @@ All conditions of chat models (:mod:`psychometrics.modes.chat`) and ``parse``, a
 questionnaire, items, labels and orders. For each item the function returns a pair (status, value),
 or a dict with the probability of each label, such as ``{"A": 0.7, "B": 0.3}``; the default is
 :func:`psychometrics.modes.replies.parse_reply`. Probabilities are divided by their sum. The answer
-is then the expected value or, for a questionnaire with categories, option_row row per option, as
+is then the expected value or, for a questionnaire with categories, one row per option, as
 ``choose="expected"`` does in mode ``options``.
 """
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,58 +42,121 @@ _BATCH = 16
 _LEAST_SHARED = 32
 
 
-def _list_replies(questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
-    """Return a row for every combination of a prompt to a language model and a reply to score.
+def _score_options(
+    questionnaire: Questionnaire, asking: Asking, conditions: dict[str, Any], endpoint: Endpoint
+) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Return all options with their probabilities, and the statuses of unanswered items."""
+    identity = asking.identity
+    name = identity.respondent_id
+    rows = _list_replies(questionnaire, conditions, identity.by)
+    statuses: dict[str, str] = {}
+
+    if identity.by == "endpoint":
+        rows, statuses = _score_by_endpoint(rows, questionnaire, asking, endpoint)
+    else:
+        score = _score_by_logits if identity.by == "logits" else _score_by_entailment
+        manifest = {**identity, "device": str(resolve_device(None)), **conditions}
+        with StoredAnswers(asking.store, "options", questionnaire.id, name, manifest) as stored:
+            rows = score(rows, asking, stored, conditions)
+
+    who = {"respondent_id": name, "mode": "options", "questionnaire": questionnaire.id}
+    return rows.assign(run=1, status="ok", **who), statuses
+
+
+def _list_replies(
+    questionnaire: Questionnaire, conditions: dict[str, Any], by: str | None
+) -> pd.DataFrame:
+    """Return a row for every combination of a prompt and a reply to score.
+
+    For an NLI classifier the prompt is the premise, and the reply the hypothesis.
 
     Returns
     -------
     DataFrame
         ``item_id, permutation, position, option, label, value, reply``, the ``prompt`` (system and
-        user text), and ``is_baseline``.
+        user text, or the premise), and ``is_baseline``.
     """
-    voice = conditions["wording"] == "voice"
+    if by == "endpoint" and conditions["role"] == "default" and conditions["wording"] != "file":
+        system = _shorten_system(questionnaire, conditions["labels"])
+        conditions = conditions | {"role": system or "default"}
+
     baseline = conditions["baseline"]
+    shows_options = by != "entailment" and conditions["wording"] != "voice"
     bare = questionnaire.model_copy(update={"stem": None})  # a baseline is a whole sentence
     rows = []
     for item in questionnaire.items:
         options = questionnaire.choices(item)
-        names = option_labels(options, conditions["labels"])
-        orders = [tuple(range(len(options)))]  # a voice prompt shows no options
-
-        if not voice:
+        orders = [tuple(range(len(options)))]
+        if shows_options:
             orders = _list_orders(len(options), conditions["permutations"])
 
         for number, order in enumerate(orders, start=1):
-            prompts = [_write_prompt(questionnaire, item, conditions, order)]
-            if baseline is not None:
+            prompts: list[Any] = [_write_prompt(questionnaire, item, conditions, order, by)]
+            if baseline is not None and by == "entailment":
+                prompts.append(baseline)
+            elif baseline is not None:
                 empty = item.model_copy(update={"text": baseline})
-                prompts.append(_write_prompt(bare, empty, conditions, order))
+                prompts.append(_write_prompt(bare, empty, conditions, order, by))
 
-            for place, i in enumerate(order):
-                reply = names[place] if conditions["score"] == "label" else options[i].label
+            replies = _write_replies(questionnaire, item, conditions, order, by)
+            for place, (i, reply) in enumerate(zip(order, replies, strict=True), start=1):
                 row = {
                     "item_id": item.id,
                     "permutation": number,
-                    "position": place + 1,
+                    "position": place,
                     "option": i + 1,
                     "label": options[i].label,
                     "value": options[i].value,
-                    "reply": _write_voice_sentence(reply) if voice else reply,
+                    "reply": reply,
                 }
 
                 for text in prompts:
                     rows.append(row | {"prompt": text, "is_baseline": text is not prompts[0]})
 
+    long = [row["reply"] for row in rows if by == "endpoint" and len(row["reply"]) > 1]
+    if long:
+        raise ParameterError(f"The label {long[0]} may be several tokens: use labels=alphabetical.")
+
     return pd.DataFrame(rows)
 
 
+def _write_replies(
+    questionnaire: Questionnaire,
+    item: Item,
+    conditions: dict[str, Any],
+    order: tuple[int, ...],
+    by: str | None,
+) -> list[str]:
+    """Return the reply that chooses the option at each place."""
+    options = questionnaire.choices(item)
+    texts = [options[i].label for i in order]
+    wording = conditions["wording"]
+    if by == "entailment" and conditions["persona"] is not None:
+        return [questionnaire.statement(item)] * len(texts)  # the persona is the premise
+    if by == "entailment" and wording != "sentence":
+        return [wording.replace("{label}", text) for text in texts]
+    if by == "entailment":
+        return [_write_sentence(text) for text in texts]
+
+    names = option_labels(options, conditions["labels"])
+    replies = names if conditions["score"] == "label" else texts
+    return [_write_voice_sentence(text) for text in replies] if wording == "voice" else replies
+
+
 def _write_prompt(
-    questionnaire: Questionnaire, item: Item, conditions: dict[str, Any], order: tuple[int, ...]
-) -> tuple[str, str]:
-    """Return the system and user text about an item; for a voice, only the text to continue."""
+    questionnaire: Questionnaire,
+    item: Item,
+    conditions: dict[str, Any],
+    order: tuple[int, ...],
+    by: str | None,
+) -> Any:
+    """Return the premise, or the system and user text; for a voice, only the text to continue."""
+    persona = conditions["persona"]
+    if by == "entailment":
+        return persona or questionnaire.statement(item)
+
     if conditions["wording"] == "voice":
         statement = questionnaire.statement(item)
-        persona = conditions["persona"]
         return "", f"{persona} {statement}" if persona else statement
 
     prompt = messages(
@@ -113,20 +176,6 @@ def _join_prompt(prompt: tuple[str, str]) -> str:
     """Return the text that a base model continues."""
     system, user = prompt
     return f"{system}\n{user}\nAnswer:" if system else user
-
-
-def _list_labels(questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
-    """Return a row for every combination of a prompt to an endpoint and a label of an option."""
-    own_system = _shorten_system(questionnaire, conditions["labels"])
-    if conditions["role"] == "default" and conditions["wording"] != "file" and own_system:
-        conditions = conditions | {"role": own_system}
-
-    rows = _list_replies(questionnaire, conditions)
-    long = [label for label in rows["reply"] if len(label) > 1]
-    if long:
-        raise ParameterError(f"The label {long[0]} may be several tokens: use labels=alphabetical.")
-
-    return rows
 
 
 def _write_sentence(label: str) -> str:
@@ -194,30 +243,23 @@ def _list_orders(count: int, permutations: str) -> list[tuple[int, ...]]:
 
 
 def _score_by_entailment(
-    questionnaire: Questionnaire, asking: Asking, stored: StoredAnswers, conditions: dict[str, Any]
+    rows: pd.DataFrame, asking: Asking, stored: StoredAnswers, conditions: dict[str, Any]
 ) -> pd.DataFrame:
     """Return options with their probabilities from an NLI classifier."""
-    rows = pd.DataFrame(
-        [
-            (item.id, questionnaire.statement(item), place, option.label, option.value)
-            for item in questionnaire.items
-            for place, option in enumerate(questionnaire.choices(item), start=1)
-        ],
-        columns=["item_id", "statement", "option", "label", "value"],
-    )
-    pairs = _list_pairs(rows.pop("statement"), rows["label"], conditions)
-    persona = conditions["persona"]
-    rows["sent"] = pairs[: len(rows)]
-    fingerprint = asking.identity.fingerprint
-    keys: dict[Prompt, str] = {pair: key_of(fingerprint, *pair) for pair in pairs}
+    rows = rows.sort_values("is_baseline", kind="stable", ignore_index=True)
+    pairs: list[Prompt] = list(zip(rows["prompt"], rows["reply"], strict=True))
+    keys = {pair: key_of(asking.identity.fingerprint, *pair) for pair in pairs}
     NLI("nli").ask_missing(asking, keys, stored, len(keys))
     answers = stored.rows.loc[[keys[pair] for pair in pairs], list(PROBABILITIES)].to_numpy()
     e, _, c = answers.T
+    count = int((~rows["is_baseline"]).sum())
+    rows = rows.loc[: count - 1, ["item_id", "option", "label", "value"]].assign(sent=pairs[:count])
 
-    if conditions["score"] == "contrast" or persona is not None:
+    has_persona = conditions["persona"] is not None
+    if conditions["score"] == "contrast" or has_persona:
         check_three(pd.DataFrame({"contradiction": c}))
 
-    if persona is not None:
+    if has_persona:
         values = rows.groupby("item_id")["value"]
         rank = values.rank(method="first").to_numpy() - 1
         highest = values.transform("size").to_numpy() - 1
@@ -227,37 +269,16 @@ def _score_by_entailment(
     c = c.astype(float)
     scores = e if conditions["score"] == "entailment" else e / (e + c)
     has_baseline = conditions["baseline"] is not None
-    shares = scores[: len(rows)] / (scores[len(rows) :] if has_baseline else 1.0)
+    shares = scores[:count] / (scores[count:] if has_baseline else 1.0)
     return rows.assign(probability=_normalise(shares, [rows["item_id"].to_numpy()]))
 
 
-def _list_pairs(
-    statements: Iterable[str], labels: Iterable[str], conditions: dict[str, Any]
-) -> list[tuple[str, str]]:
-    """Return the pairs that an NLI classifier judges, with the pairs of a baseline at the end."""
-    if conditions["persona"] is not None:
-        return [(conditions["persona"], statement) for statement in statements]
-
-    wording = conditions["wording"]
-    if wording == "sentence":
-        sentences = [_write_sentence(label) for label in labels]
-    else:
-        sentences = [wording.replace("{label}", label) for label in labels]
-
-    pairs = list(zip(statements, sentences, strict=True))
-    if conditions["baseline"] is not None:
-        pairs += [(conditions["baseline"], sentence) for sentence in sentences]
-
-    return pairs
-
-
 def _score_by_logits(
-    questionnaire: Questionnaire, asking: Asking, stored: StoredAnswers, conditions: dict[str, Any]
+    rows: pd.DataFrame, asking: Asking, stored: StoredAnswers, conditions: dict[str, Any]
 ) -> pd.DataFrame:
     """Return each option's probability as the model's next words, for each permutation."""
     model = asking.respondent
     bar = asking.bar
-    rows = _list_replies(questionnaire, conditions)
     rows["key"] = [
         key_of(asking.identity.fingerprint, conditions["score"], *prompt, reply)
         for prompt, reply in zip(rows["prompt"], rows["reply"], strict=True)
@@ -284,15 +305,13 @@ def _score_by_logits(
 
 
 def _score_by_endpoint(
-    questionnaire: Questionnaire, asking: Asking, conditions: dict[str, Any], endpoint: Endpoint
+    rows: pd.DataFrame, questionnaire: Questionnaire, asking: Asking, endpoint: Endpoint
 ) -> tuple[pd.DataFrame, dict[str, str]]:
     """Return options with their labels' probabilities, and the statuses of failed items.
 
     If there is no reply about an item, the item's rows have the prompt but no probabilities.
     """
-    rows = _list_labels(questionnaire, conditions)
     items = rows.drop_duplicates("prompt").set_index("prompt")["item_id"].to_dict()
-    asking = asking._replace(conditions=conditions)
     replies = _ask_first_tokens(questionnaire, asking, endpoint.resolved(), items)
 
     statuses = rows["prompt"].map({prompt: status for prompt, (status, _) in replies.items()})

@@ -26,7 +26,7 @@ item.
 
 For language models: ``role``, ``wording`` and ``labels`` as in
 :func:`psychometrics.modes.messages.messages`, with letters in place of numeric labels if options
-that are numbers change their places; ``permutations``, the orders of the options columns,
+that are numbers change their places; ``permutations``, the orders of the options shown,
 ``"given"``, ``"reversed"`` or ``"cyclic"`` (each option is at every place once); ``score``, the
 text that is scored as the reply: the option's ``"label"``, its ``"text"``, or ``"text_mean"``, the
 mean over the text's tokens, which does not penalise long texts. With ``wording="voice"`` no
@@ -58,22 +58,18 @@ from ..checks import check_choice
 from ..endpoints.endpoint import Endpoint
 from ..exceptions import ParameterError
 from ..files import digest_text
-from ..models.devices import resolve_device
 from ..questionnaires import Questionnaire
 from ..questionnaires.answers import tidy
-from ..store import StoredAnswers, key_of
+from ..store import key_of
 from .chat import _find_endpoint_error, _identify_at_endpoint, model_here
 from .messages import Labels, as_filed
 from .mode import Asking, Conditions, Identity, Mode, Runs
 from .nli import NLI, NLIRespondent
 from .option_table import (
-    _list_labels,
     _list_replies,
     _normalise_logs,
     _ReplyScorer,
-    _score_by_endpoint,
-    _score_by_entailment,
-    _score_by_logits,
+    _score_options,
     _write_prompt,
 )
 from .prompting import _check_finite
@@ -156,7 +152,7 @@ class Options(Mode):
             item = questionnaire.items[0]
             order = tuple(range(len(questionnaire.choices(item))))
             complete = _complete_conditions(identity.by, as_filed(questionnaire, conditions))
-            _write_prompt(questionnaire, item, complete, order)
+            _write_prompt(questionnaire, item, complete, order, identity.by)
 
     def preview(self, questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
         """Return the messages about each item, for each order of its options.
@@ -171,13 +167,10 @@ class Options(Mode):
             (``text`` for a text to continue) and ``content``.
         """
         conditions = as_filed(questionnaire, self.complete(conditions))
-        if conditions["endpoint"] or _find_endpoint_error() is None:
-            conditions = _complete_conditions("endpoint", conditions)
-            replies = _list_labels(questionnaire, conditions)
-        else:
-            conditions = _complete_conditions("logits", conditions)
-            replies = _list_replies(questionnaire, conditions)
-
+        has_endpoint = conditions["endpoint"] or _find_endpoint_error() is None
+        by = "endpoint" if has_endpoint else "logits"
+        conditions = _complete_conditions(by, conditions)
+        replies = _list_replies(questionnaire, conditions, by)
         prompts = replies.drop_duplicates("prompt")
         rows = []
         for number, row in enumerate(prompts.itertuples(), start=1):
@@ -209,7 +202,7 @@ class Options(Mode):
             ``"expected"`` for a questionnaire with categories, whose values are names, one row per
             option with its ``value`` and ``probability``, ``option`` (number in the questionnaire,
             from 1) and ``label``; for logits one row per option and ``permutation``, with the
-            ``position`` columns and its ``log_probability``, which :func:`pooled` averages.
+            ``position`` shown and its ``log_probability``, which :func:`pooled` averages.
 
         References
         ----------
@@ -223,7 +216,8 @@ class Options(Mode):
         conditions = _complete_conditions(identity.by, conditions)
         endpoint = conditions.pop("endpoint", None) or Endpoint()
         choose = conditions["choose"]
-        shares, statuses = self._score(questionnaire, asking, conditions, endpoint)
+        asking = asking._replace(conditions=conditions)
+        shares, statuses = _score_options(questionnaire, asking, conditions, endpoint)
         sent = shares.pop("sent").groupby(shares["item_id"])
         seen = None
 
@@ -250,32 +244,9 @@ class Options(Mode):
         columns = {name: value for name, value in conditions.items() if name not in hidden}
         return answers.assign(by=identity.by, **columns)
 
-    def _score(
-        self,
-        questionnaire: Questionnaire,
-        asking: Asking,
-        conditions: dict[str, Any],
-        endpoint: Endpoint,
-    ) -> tuple[pd.DataFrame, dict[str, str]]:
-        """Return options with their probabilities, and the statuses of unanswered items."""
-        identity = asking.identity
-        name = identity.respondent_id
-        statuses: dict[str, str] = {}
-
-        if identity.by == "endpoint":
-            shares, statuses = _score_by_endpoint(questionnaire, asking, conditions, endpoint)
-        else:
-            score = _score_by_logits if identity.by == "logits" else _score_by_entailment
-            manifest = {**identity, "device": str(resolve_device(None)), **conditions}
-            with StoredAnswers(asking.store, "options", questionnaire.id, name, manifest) as stored:
-                shares = score(questionnaire, asking, stored, conditions)
-
-        who = {"respondent_id": name, "mode": "options", "questionnaire": questionnaire.id}
-        return shares.assign(run=1, status="ok", **who), statuses
-
 
 def pooled(shares: pd.DataFrame) -> pd.DataFrame:
-    """Average log-probabilities over the permutations of options columns to a language model.
+    """Average log-probabilities over the permutations of options shown to a language model.
 
     If the model adds a constant to the log-probability of a place, each option receives it once
     over all cyclic shifts, so the constant cancels out exactly.
