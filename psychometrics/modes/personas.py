@@ -10,6 +10,7 @@ import pandas as pd
 from ..data import text_table
 from ..exceptions import ParameterError
 from ..questionnaires.answers import COLUMNS
+from .messages import _fill
 from .mode import Mode
 
 
@@ -71,10 +72,7 @@ def fill_personas(
 
     ways = []
     for number, cells in enumerate(table.to_dict("records"), start=1):
-        filled = {
-            name: re.sub(r"{(\w+)}", lambda gap, row=cells: row.get(gap[1], gap[0]), text)
-            for name, text in texts.items()
-        }
+        filled = {name: _fill(text, cells) for name, text in texts.items()}
         ways.append((shared | filled, {"persona_row": number, **cells}))
 
     return ways
