@@ -139,6 +139,7 @@ def _score_masked(
     It is the product of the probabilities of the intensifier's tokens, computed from left to right,
     each with all later tokens still masked.
     """
+    network: Any = model
     encoded, spans = _encode_and_locate(model, tokenizer, prompts)
     inputs = tokenizer.pad({"input_ids": encoded}, return_tensors="pt").to(model.device)
     ids = inputs["input_ids"].clone()
@@ -156,7 +157,16 @@ def _score_masked(
         texts, inverse = torch.unique(texts, dim=0, return_inverse=True)
         mask = torch.zeros(len(texts), ids.shape[1], dtype=torch.long, device=model.device)
         mask[inverse] = inputs["attention_mask"][rows]
-        logs = _compute_logits(model, texts[:, :-1], mask, texts[:, -1]).float().log_softmax(dim=-1)
+        if hasattr(model, "cls"):
+            # The vocabulary layer costs as much as the encoder, so BERT's head is applied to one
+            # token a text.
+            hidden = network.base_model(input_ids=texts[:, :-1], attention_mask=mask)
+            logits = network.cls(hidden.last_hidden_state[range(len(texts)), texts[:, -1]])
+        else:
+            logits = network(input_ids=texts[:, :-1], attention_mask=mask).logits
+            logits = logits[range(len(texts)), texts[:, -1]]
+
+        logs = logits.float().log_softmax(dim=-1)
         total[rows] += logs[inverse, truth]
         inputs["input_ids"][rows, places] = truth
 
@@ -246,22 +256,6 @@ _SCORES: dict[str, tuple[str, Callable[..., Probabilities]]] = {
     "mlm": ("masked", _score_masked),
     "nsp": ("next-sentence", _score_next_sentence),
 }
-
-
-def _compute_logits(
-    model: Any, ids: torch.Tensor, mask: torch.Tensor, places: torch.Tensor
-) -> torch.Tensor:
-    """Return a masked LM's logits at one place of each text, shape (n, vocabulary)."""
-    rows = range(len(ids))
-    if hasattr(model, "cls"):
-        # The vocabulary layer costs as much as the encoder, so BERT's head is applied to one token
-        # a text.
-        hidden = model.base_model(input_ids=ids, attention_mask=mask).last_hidden_state
-        logits: torch.Tensor = model.cls(hidden[rows, places])
-    else:
-        logits = model(input_ids=ids, attention_mask=mask).logits[rows, places]
-
-    return logits
 
 
 def _encode_and_locate(

@@ -83,7 +83,7 @@ def _list_replies(
     baseline = conditions["baseline"]
     shows_options = by != "entailment" and conditions["wording"] != "voice"
     bare = questionnaire.model_copy(update={"stem": None})  # a baseline is a whole sentence
-    rows = []
+    rows: list[dict[str, Any]] = []
     for item in questionnaire.items:
         options = questionnaire.choices(item)
         orders = [tuple(range(len(options)))]
