@@ -8,9 +8,9 @@ import gc
 import json
 import math
 import sys
-import threading
 import time
 from collections.abc import Callable, Coroutine, Generator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -410,26 +410,14 @@ class RequestQueue:
 def _run_in_thread(work: Coroutine[Any, Any, None]) -> None:
     """Run a coroutine in a thread, since a notebook already has a loop; Ctrl-C works at once."""
     loop = asyncio.new_event_loop()
-    ended = threading.Event()
-
-    async def run_and_signal() -> None:
-        try:
-            await work
-        finally:
-            ended.set()
-
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    future = asyncio.run_coroutine_threadsafe(run_and_signal(), loop)
-
+    task = loop.create_task(work)
     try:
-        future.result()
-    except BaseException:
-        future.cancel()
-        ended.wait(2 * _GRACE)
-        raise
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            future = pool.submit(loop.run_until_complete, task)
+            try:
+                future.result()
+            except BaseException:
+                loop.call_soon_threadsafe(task.cancel)
+                raise
     finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(_GRACE)
-        if not thread.is_alive():
-            loop.close()
+        loop.close()
