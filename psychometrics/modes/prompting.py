@@ -158,29 +158,41 @@ class PromptMode(Mode):
             All answers are the same number, which means that the respondent does not read the
             prompts.
         """
-        table, questions, keys, stored = self._open_store(questionnaire, asking)
+        table = prompt_table(questionnaire)
+        identity = asking.identity
         columns = list(self.answer_columns)
+        texts = (table[name].tolist() for name in self.question_columns)
+        questions: list[Prompt] = list(zip(*texts, strict=True))
+        keys = [key_of(identity.fingerprint, *question) for question in questions]
+        name = identity.respondent_id
+        manifest = {
+            "prompts": len(table),
+            "prompts_sha256": digest_text(*table.astype(str).to_numpy().ravel()),
+            "device": str(resolve_device(None)),
+            **identity,
+        }
 
-        with stored:
+        with StoredAnswers(
+            asking.store, self.name, questionnaire.id, name, manifest, self.answer_columns
+        ) as stored:
             distinct = dict(zip(questions, keys, strict=True))
             asking.bar.unused += len(stored) - sum(key in stored for key in distinct.values())
             self.ask_missing(asking, distinct, stored, len(table))
             values = stored.rows.loc[keys, columns].to_numpy(dtype="float32")
 
-        _check_finite(values, asking.identity)  # an older version may have stored NaN
-        table.insert(0, "respondent_id", asking.identity.respondent_id)
+        _check_finite(values, identity)  # an older version may have stored NaN
+        table.insert(0, "respondent_id", name)
         table.insert(1, "mode", self.name)
         table[columns] = values
 
         if _all_equal(table[columns[0]]):
             mend = "check its weights and its config.json"
-            if asking.identity.dtype == "bfloat16":
+            if identity.dtype == "bfloat16":
                 mend = f"ask it with dtype='float32', or {mend}"
 
             warnings.warn(
-                f"{asking.identity.respondent_id} gives all {len(table)} prompts of "
-                f"{questionnaire.id} the same answer ({columns[0]} {values[0, 0]:.4g}), so "
-                f"its scores mean nothing: {mend}.",
+                f"{name} gives all {len(table)} prompts of {questionnaire.id} the same answer "
+                f"({columns[0]} {values[0, 0]:.4g}), so its scores mean nothing: {mend}.",
                 stacklevel=3,
             )
 
@@ -213,28 +225,6 @@ class PromptMode(Mode):
                 rows[list(self.answer_columns)] = values
                 stored.collect(rows, [new[question] for question in done], len(done))
                 bar.update(len(done))
-
-    def _open_store(
-        self, questionnaire: Questionnaire, asking: Asking
-    ) -> tuple[pd.DataFrame, list[Prompt], list[str], StoredAnswers]:
-        """Return the prompt table, each row's question and key, and the stored answers."""
-        table = prompt_table(questionnaire)
-        identity = asking.identity
-        columns = (table[name].tolist() for name in self.question_columns)
-        questions = list(zip(*columns, strict=True))
-        keys = [key_of(identity.fingerprint, *question) for question in questions]
-        who = identity.respondent_id
-        manifest = {
-            "prompts": len(table),
-            "prompts_sha256": digest_text(*table.astype(str).to_numpy().ravel()),
-            "device": str(resolve_device(None)),
-            **identity,
-        }
-        stored = StoredAnswers(
-            asking.store, self.name, questionnaire.id, who, manifest, self.answer_columns
-        )
-
-        return table, questions, keys, stored
 
 
 class _PromptRespondent:
