@@ -59,9 +59,11 @@ def test_labels_rise_with_position_and_unknown_names_are_refused():
     assert option_labels(MINI.options, "alphabetical") == list("ABCDE")
     zero_up = load_questionnaire("lot-r", texts=False)
     assert option_labels(zero_up.options) == ["0", "1", "2", "3", "4"]
-    for wrong in ({"role": "clown"}, {"wording": "v6"}):
-        with pytest.raises(ParameterError, match=next(iter(wrong.values()))):
+    for wrong in ({"role": "clown"}, {"wording": "v6"}, {"labels": "roman"}, {"reply": "xml"}):
+        with pytest.raises(ParameterError, match=next(iter(wrong))):
             messages(MINI, MINI.items, **wrong)
+    with pytest.raises(ParameterError, match="no items"):
+        messages(MINI, [])
     for role in ({"a": 1}, ["hero"], 5):
         with pytest.raises(ParameterError, match="There is no role"):
             messages(MINI, MINI.items, role)

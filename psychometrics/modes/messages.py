@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import yaml
 
+from ..checks import check_kinds
 from ..exceptions import ParameterError
 from ..paths import data_dir
 from ..questionnaires import Item, Option, Questionnaire
@@ -27,6 +28,13 @@ PERSONAS: dict[str, str] = _LANGUAGES["en"]["personas"]
 """The roles in the first person, as premises for respondents that answer by inference."""
 Labels = Literal["numeric", "alphabetical", "lowercase"]
 """The kinds of labels that are shown before the options."""
+# Forms of a reply; ``json_schema`` also sends the form to an endpoint, and ``choice`` is for a
+# single statement, answered by the choice alone.
+_KINDS = {
+    "think": bool,
+    "reply": Literal["lines", "json", "json_schema", "choice"],
+    "cipher": int,
+}
 
 
 def option_labels(options: Sequence[Option], labels: str = "numeric") -> list[str]:
@@ -46,6 +54,9 @@ def option_labels(options: Sequence[Option], labels: str = "numeric") -> list[st
     >>> option_labels([Option(value=0, label="no"), Option(value=1, label="yes")])
     ['0', '1']
     """
+    if labels not in get_args(Labels):
+        names = ", ".join(get_args(Labels))
+        raise ParameterError(f"labels must be one of {names}, got {labels!r}.")
     if labels == "numeric":
         return [f"{value:g}" for value in sorted(option.value for option in options)]
     if len(options) > len(string.ascii_uppercase):
@@ -146,7 +157,8 @@ def messages(
     Raises
     ------
     ParameterError
-        The role or the wording is unknown.
+        The role, the wording, the labels or the form of the reply is unknown, or there are no
+        items.
 
     References
     ----------
@@ -159,6 +171,10 @@ def messages(
     >>> print(messages(mini, mini.items[:1], role="none")[-1]["content"].splitlines()[-1])
     1. I am the life of the party.
     """
+    check_kinds(locals(), _KINDS)
+    if not items:
+        raise ParameterError("There are no items to ask: give at least one.")
+
     language = _choose_language(questionnaire)
     phrases = language["phrases"]
     own_system = questionnaire.system or ""
@@ -229,7 +245,11 @@ def _write_parts(
 ) -> dict[str, str]:
     """Return the texts for a wording's gaps: instructions, options and statements."""
     options = [questionnaire.choices(item) for item in items]
-    orders = orders or [tuple(range(len(choices))) for choices in options]
+    usual = [tuple(range(len(choices))) for choices in options]
+    if orders is not None and [tuple(sorted(order)) for order in orders] != usual:
+        raise ParameterError("orders: give each option's index once for each item.")
+
+    orders = orders or usual
     listed = []
     for choices, order in zip(options, orders, strict=True):
         names = option_labels(choices, labels)
