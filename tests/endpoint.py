@@ -1,6 +1,6 @@
 """A chat endpoint on loopback that enforces its limits and counts what it is asked, for tests.
 
-It speaks chat completions and plain completions. What a statement is answered with follows from the
+It speaks chat completions. What a statement is answered with follows from the
 statement and its place alone, so that every way of asking must come to the same answers.
 """
 
@@ -71,7 +71,7 @@ class Endpoint:
         if self.log is not None:
             with self.log.open("a") as file:
                 file.write("\n")
-        content = request.get("prompt") or request["messages"][-1]["content"]
+        content = request["messages"][-1]["content"]
         lines = content.splitlines()
         numbered = [line.split(". ", 1) for line in lines if line[:1].isdigit()]
         values = {n: 1 + zlib.crc32(what.encode()) % 5 for n, what in numbered}
@@ -90,11 +90,7 @@ class Endpoint:
             tops = [{"token": token, "logprob": math.log(weight / 2 / sum(weights.values()))}
                     for token, weight in weights.items()]  # fmt: skip
             tops = [{"token": "The", "logprob": math.log(0.5)}, *tops[::-1]][: self.tops]
-            chat = {"content": [{"top_logprobs": tops}]}
-            text = {"top_logprobs": [{top["token"]: top["logprob"] for top in tops}]}
-            reply["choices"][0]["logprobs"] = text if "prompt" in request else chat
-        if "prompt" in request:
-            reply["choices"][0]["text"] = f" {reply['choices'][0].pop('message')['content']}"
+            reply["choices"][0]["logprobs"] = {"content": [{"top_logprobs": tops}]}
         if self.usage:
             usage = {"prompt_tokens": prompt, "completion_tokens": done}
             usage |= {"total_tokens": prompt + done, "prompt_tokens_details": {"cached_tokens": 3}}
@@ -103,7 +99,7 @@ class Endpoint:
 
     async def answer(self, path: str, body: bytes) -> tuple[int, object, dict]:
         """Status, content and headers for a request."""
-        assert ("prompt" in json.loads(body)) != path.endswith("/chat/completions")
+        assert path.endswith("/chat/completions")
         if (wait := self.too_many()) > 0:
             self.refused += 1
             said = {"seconds": {"Retry-After": f"{wait:.3f}"}, "nothing": {}, "date": {

@@ -242,7 +242,7 @@ def test_a_table_of_personas_is_asked_row_by_row_and_compared(tmp_path):
     scores = pm.scale_scores(told, by=["persona_row"])
     assert scores.groupby("persona_row")["scale"].size().tolist() == [5, 5]
     for wrong in ({"persona": "I am {nobody}."}, {"persona": "I am calm."}, {}):
-        with pytest.raises(ParameterError, match=r"personas needs|no column fills {nobody}"):
+        with pytest.raises(ParameterError, match="personas needs"):
             pm.ask("ipip20", member, personas=file, **how, **wrong)
     people = pd.DataFrame({"name": ["Bén", ""]})
     with pytest.raises(ParameterError, match="row 2: name is empty"):

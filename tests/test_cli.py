@@ -73,9 +73,9 @@ def test_prompts_are_printed_or_written(command, tmp_path):
 @pytest.mark.parametrize(
     "how",
     [
-        "--mode chat", "--mode chat -c raw=true -c max_tokens=9", "--mode options",
+        "--mode chat", "--mode options",
+        "--mode options -c labels=alphabetical -c permutations=given",
         "--mode chat -c batch_size=7 -c runs=2 -c order=reversed -c role=hero",
-        "--mode options -c raw=true -c labels=alphabetical -c permutations=given",
     ],
 )  # fmt: skip
 def test_messages_are_printed_as_they_are_sent(command, how, monkeypatch):
@@ -85,10 +85,7 @@ def test_messages_are_printed_as_they_are_sent(command, how, monkeypatch):
         assert not server.requests
         more = ["-c", "choose=expected"] if "options" in how else []
         command("ask", "ipip20", *how.split(), *more, "--respondents", "m", "-c", "concurrency=1")
-        texts = [
-            [sent["prompt"]] if "prompt" in sent else [part["content"] for part in sent["messages"]]
-            for sent in server.requests
-        ]
+        texts = [[part["content"] for part in sent["messages"]] for sent in server.requests]
     assert printed.groupby("request")["content"].agg(list).tolist() == texts
 
 
@@ -316,7 +313,7 @@ def _sentences(errors: str) -> list[str]:
 def test_a_dead_endpoint_is_one_sentence_and_status_1(ended, monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "not-to-be-shown")
-    monkeypatch.setattr(request_queue, "_PATIENCE", 0.0)  # nothing is sent again
+    monkeypatch.setattr(request_queue, "_FIRST_TRIES", 1)  # nothing is sent again
     code, shown, errors = ended("scores", "ipip20", "--mode", "chat", "--respondents", "m")
     assert (code, shown) == (1, "")
     assert len(_sentences(errors)) == 1

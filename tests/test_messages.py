@@ -59,14 +59,14 @@ def test_labels_rise_with_position_and_unknown_names_are_refused():
     assert option_labels(MINI.options, "alphabetical") == list("ABCDE")
     zero_up = load_questionnaire("lot-r", texts=False)
     assert option_labels(zero_up.options) == ["0", "1", "2", "3", "4"]
-    for wrong in ({"role": "clown"}, {"wording": "v6"}, {"labels": "roman"}):
-        with pytest.raises(ParameterError, match=next(iter(wrong.values()))):
+    for wrong in ({"role": "clown"}, {"wording": "v6"}, {"labels": "roman"}, {"reply": "xml"}):
+        with pytest.raises(ParameterError, match=next(iter(wrong))):
             messages(MINI, MINI.items, **wrong)
+    with pytest.raises(ParameterError, match="no items"):
+        messages(MINI, [])
     for role in ({"a": 1}, ["hero"], 5):
         with pytest.raises(ParameterError, match="There is no role"):
             messages(MINI, MINI.items, role)
-    with pytest.raises(ParameterError, match="no items"):
-        messages(MINI, [])
 
 
 def test_a_wording_and_role_of_the_users_may_hold_braces():
@@ -256,8 +256,6 @@ def test_json_is_asked_for_in_words_and_its_schema_allows_the_labels_alone():
     assert "one line" not in system["content"]
     thinking = messages(MINI, MINI.items[:2], think=True, reply="json")[0]["content"]
     assert "Explain yourself first." in thinking
-    with pytest.raises(ParameterError, match="reply must be one of lines, json"):
-        messages(MINI, MINI.items, reply="xml")
 
 
 def test_a_schema_lets_no_other_reply_pass_than_the_labels():

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 from urllib.request import Request, urlopen
 
@@ -21,7 +20,7 @@ from psychometrics.asking import cluster
 from psychometrics.asking.population import population
 from psychometrics.exceptions import ParameterError, RespondentError, StoreError
 from psychometrics.models.random_weights import null_model
-from psychometrics.models.sources import find
+from psychometrics.models.sources import Source, find
 from psychometrics.modes.mode import Identity
 from tests.faults.faults import ON_RAY, SMALL, _two_machines, _workers
 
@@ -108,25 +107,11 @@ def test_a_cluster_returns_what_is_returned_here_once_asked(
     counts = {name: found.attrs["summary"][name] for name in ("asked", "from_store")}
     assert counts == {name: here.attrs["summary"][name] for name in counts}
     assert sorted(keys(tmp_path)) == sorted(set(keys(tmp_path)))
-    assert [p.name for p in tmp_path.glob(".*")] in ([], [".locks"])  # no mark is left
-    monkeypatch.setattr(cluster, "_start", None)  # nothing is started for what is stored
+    monkeypatch.setattr(cluster, "_run", None)  # nothing is started for what is stored
     again = on_cluster(models[::-1], tmp_path, dtype="float32")
     assert again.attrs["summary"]["asked"] == 0
     assert again.attrs["summary"]["from_store"] == len(again) == len(here)
     assert list(again["respondent_id"].unique()) == ["m2", "m1", "m0"]
-
-
-def test_missing_prompts_of_one_model_are_asked_in_parts(
-    machines, models, here, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(cluster, "_PER_TASK", 300)
-    before = pm.ask("challenges", models[:1], store=tmp_path, dtype="float32", progress=False)
-    found = on_cluster(models[:1], tmp_path, dtype="float32")
-    same(found, here[here["respondent_id"] == "m0"])
-    assert found.attrs["summary"]["asked"] == 672
-    assert found.attrs["summary"]["from_store"] == len(before) == 192
-    assert len(list(tmp_path.glob("nli/gad7/*/*.parquet"))) == 3  # 300, 300 and 72 prompts
-    assert len(keys(tmp_path)) == 864
 
 
 def test_other_modes_that_load_models_travel_too(machines, tmp_path, tmp_path_factory):
@@ -138,23 +123,17 @@ def test_other_modes_that_load_models_travel_too(machines, tmp_path, tmp_path_fa
     assert found.attrs["summary"]["asked"] == expected.attrs["summary"]["asked"]
 
 
-def test_who_cannot_answer_is_tried_elsewhere(
-    machines, models, here, tmp_path, save_tiny_model, monkeypatch
+def test_who_cannot_answer_is_named_and_the_others_are_asked(
+    machines, models, tmp_path, save_tiny_model
 ):
-    tried = []
-    again = cluster._try_again
-    monkeypatch.setattr(
-        cluster, "_try_again", lambda task, *rest: (tried.append(task.node), again(task, *rest))
-    )
     two = str(save_tiny_model(tmp_path / "two", labels=("no", "yes")))
     with pytest.warns(UserWarning, match="two did not answer everything: two has 2 output"):
-        found = on_cluster([two, models[0]], tmp_path / "there", dtype="float32")
+        answers = on_cluster([two, models[0]], tmp_path / "there", dtype="float32")
     with pytest.warns(UserWarning, match="two did not answer"):
         expected = pm.ask(
             ASKED, [two, models[0]], store=tmp_path / "here", dtype="float32", progress=False
         )
-    same(found, expected)
-    assert len(tried) == len(set(tried)) == 2
+    same(answers, expected)
     with pytest.raises(RespondentError, match="two has 2 output"):
         on_cluster([two], tmp_path / "there", dtype="float32")
 
@@ -188,7 +167,7 @@ def test_a_killed_worker_or_lost_machine_costs_no_answer(machines, models, here,
     assert lost[0] > 0
     assert sorted(keys(store)) == sorted(set(keys(store)))
     summary = found.attrs["summary"]
-    assert (summary["asked"], summary["from_store"]) == (len(here), 0)
+    assert summary["asked"] + summary["from_store"] == len(here)
 
 
 def test_a_process_that_is_lost_each_time_is_given_up_with_a_sentence(machines, models, tmp_path):
@@ -263,18 +242,11 @@ def test_what_a_cluster_cannot_do_is_done_here_or_refused(
         unconnected.setattr(ray, "is_initialized", lambda: False)
         with pytest.raises(ParameterError, match="There is no Ray cluster at"):
             cluster._connect("127.0.0.1:1")  # where nobody listens
-        unconnected.setattr(cluster, "_CONNECT", 0.1)
-        with socket.create_server(("127.0.0.1", 0)) as silent:
-            place = f"127.0.0.1:{silent.getsockname()[1]}"
-            with pytest.raises(ParameterError, match="timed out"):
-                cluster._connect(place)
-    # A machine that does not see the driver's folder, and one that has another model.
+    # A machine that has another model under the name.
     identity = pm.modes.identify(models[0], dtype="float32")
-    order = cluster._Order(identity, models[0], "nli", [], "/answers", {}, str(tmp_path / "no"))
-    with pytest.raises(StoreError, match=r"is another folder on .*: name a shared"):
-        cluster._check_machine(order)
+    task = cluster._Task(identity, models[1], "nli", [], "/answers", {})
     with pytest.raises(RespondentError, match=r"m0 differs on .*: copy the"):
-        cluster._check_machine(replace(order, respondent=models[1], mark=str(file)))
+        cluster._check_model(task)
 
 
 def test_the_engine_for_clusters_says_what_to_install(models, monkeypatch):
@@ -283,28 +255,26 @@ def test_the_engine_for_clusters_says_what_to_install(models, monkeypatch):
         pm.ask("challenges", models[:1], engine="ray")
 
 
-def test_processors_memory_and_gpus_are_asked_for_by_the_size_of_the_model(models):
-    order = cluster._Order(
-        Identity(models[0], "nli", dtype="float32"), models[0], "nli", [], "", {}
-    )
-    task = cluster._Task(order, find(models[0]).parameters())
+def test_processors_memory_and_gpus_are_asked_for_by_the_size_of_the_model(models, monkeypatch):
     from transformers import AutoModelForSequenceClassification
 
     model = AutoModelForSequenceClassification.from_pretrained(models[0])
-    assert task.parameters == sum(parameter.numel() for parameter in model.parameters())
+    size = sum(parameter.numel() for parameter in model.parameters())
+    assert find(models[0]).parameters() == size
     embedded = find(population("encoders")[0]).parameters()
     assert embedded == pytest.approx(22.7e6, rel=0.01)
     small, large = {"CPU": 2, "memory": 4e9}, {"CPU": 64, "memory": 4e11, "GPU": 4}
+    task = cluster._Task(Identity(models[0], "nli", dtype="float32"), models[0], "nli", [], "", {})
 
-    def needs(parameters, *nodes):
-        task.parameters = parameters
-        return cluster._needs(task, [{**node, "id": "x"} for node in nodes])
+    def resources(parameters, *nodes):
+        monkeypatch.setattr(Source, "parameters", lambda _: parameters)
+        return cluster._estimate_resources(task, list(nodes))
 
-    assert needs(22e6, small) == {"num_cpus": 1, "memory": 2**30 + 132_000_000}
-    assert needs(355e6, small)["num_cpus"] == 2  # all that there are
-    assert needs(7e9, small)["memory"] == 4e9
-    assert needs(355e6, small, large) == {
+    assert resources(22e6, small) == {"num_cpus": 1, "memory": 2**30 + 132_000_000}
+    assert resources(355e6, small)["num_cpus"] == 2  # all that there are
+    assert resources(7e9, small)["memory"] == 4e9
+    assert resources(355e6, small, large) == {
         "num_cpus": 8, "memory": 2**30 + 2_130_000_000, "num_gpus": 0.25,
     }  # fmt: skip
-    assert needs(22e6, large)["num_gpus"] == 0.125
-    assert needs(7e9, large)["num_gpus"] == 1.0
+    assert resources(22e6, large)["num_gpus"] == 0.125
+    assert resources(7e9, large)["num_gpus"] == 1.0

@@ -223,7 +223,7 @@ def test_an_encoder_decoder_fills_in_after_its_sentinel(encoder_decoder, tmp_pat
 
 def test_a_stopped_run_goes_on_where_it_was_whatever_the_batches(masked, tmp_path, monkeypatch):
     whole = _mine(masked, TEMPLATES, tmp_path / "a", k=3)
-    real, asked = mining._masked, []
+    real, asked = mining._complete_masked, []
 
     def stops_once(network, tokenizer, batch, **options):
         asked.extend(batch)
@@ -231,7 +231,7 @@ def test_a_stopped_run_goes_on_where_it_was_whatever_the_batches(masked, tmp_pat
             raise KeyboardInterrupt
         return real(network, tokenizer, batch, **options)
 
-    monkeypatch.setattr(mining, "_masked", stops_once)
+    monkeypatch.setattr(mining, "_complete_masked", stops_once)
     monkeypatch.setattr(mining, "_BATCH", 1)
     with pytest.raises(KeyboardInterrupt):
         _mine(masked, TEMPLATES, tmp_path / "b", k=3)

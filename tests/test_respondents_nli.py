@@ -398,7 +398,7 @@ def test_neutral_and_contradiction_that_cannot_be_told_apart_are_ambiguous():
     labels = np.repeat(LABELS, 12)
     answers = np.eye(3)[[0] * 12 + [1, 2] * 12]  # two thirds right, either way round
     with pytest.raises(RespondentError):
-        nli_labels._labels_from_pairs(answers, labels)
+        nli_labels._infer_labels(answers, labels)
 
 
 def test_outputs_without_names_are_found_from_the_labelled_pairs(tmp_path):

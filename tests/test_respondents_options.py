@@ -106,7 +106,7 @@ def test_the_place_of_an_option_falls_out_exactly_over_cyclic_orders():
     rng = np.random.default_rng(0)
     liking, place = rng.normal(size=5), 3 * rng.normal(size=5)
     rows = []
-    for number, order in enumerate(option_table._orders_of(5, "cyclic"), start=1):
+    for number, order in enumerate(option_table._list_orders(5, "cyclic"), start=1):
         log = np.array([liking[i] + place[k] for k, i in enumerate(order)])
         p = np.exp(log) / np.exp(log).sum()
         rows += [
@@ -153,12 +153,12 @@ def test_a_condition_that_does_not_fit_is_named(causal, tiny_model, tmp_path, sa
 
 @given(st.integers(2, 5))
 def test_orders_are_permutations_and_each_option_stands_at_each_place_once(count):
-    table = np.array(option_table._orders_of(count, "cyclic"))
+    table = np.array(option_table._list_orders(count, "cyclic"))
     assert (np.sort(table, axis=0) == np.arange(count)[:, None]).all()
     assert (np.sort(table, axis=1) == np.arange(count)).all()
     assert (
-        option_table._orders_of(count, "reversed")[0][::-1]
-        == option_table._orders_of(count, "given")[0]
+        option_table._list_orders(count, "reversed")[0][::-1]
+        == option_table._list_orders(count, "given")[0]
     )
 
 
@@ -169,7 +169,7 @@ def test_shares_are_entailments_divided_by_their_sum(tiny_model, tmp_path):
     table = shares_of(MINI, tiny_model, tmp_path, dtype="float32")
     respondent = load_respondent(tiny_model, dtype="float32")
     statement = MINI.statement(MINI.items[3])
-    asked = [(statement, option_table._option_sentence(option.label)) for option in MINI.options]
+    asked = [(statement, option_table._write_sentence(option.label)) for option in MINI.options]
     entailed = respondent.answer(asked)[:, 0].astype(float)
     mine = table[table["item_id"] == "ipip20_4"]["probability"]
     assert np.allclose(mine, entailed / entailed.sum(), atol=1e-5)
@@ -178,7 +178,7 @@ def test_shares_are_entailments_divided_by_their_sum(tiny_model, tmp_path):
 
 def test_baseline_and_contrast_follow_their_formulas(tiny_model, tmp_path):
     respondent = load_respondent(tiny_model, dtype="float32")
-    sentences = [option_table._option_sentence(option.label) for option in MINI.options]
+    sentences = [option_table._write_sentence(option.label) for option in MINI.options]
     item = respondent.answer([(MINI.statement(MINI.items[0]), s) for s in sentences]).astype(float)
     empty = respondent.answer([("I am.", s) for s in sentences]).astype(float)
     first = {"item_id": "ipip20_1"}
@@ -213,7 +213,7 @@ def test_draws_follow_the_probabilities_and_argmax_takes_the_first_of_equals():
 
     def chosen(choose, runs=1):
         how = {"choose": choose, "runs": runs, "seed": 1}
-        return options._choose(shares, {}, TWO, Identity("r"), how)
+        return options._choose_options(shares, {}, TWO, Identity("r"), how)
 
     assert chosen("argmax")["value"].tolist() == [3.0]
     assert chosen("expected")["value"].tolist() == [pytest.approx(3.4)]

@@ -81,8 +81,6 @@ HELD = [
     ("headers", json.dumps({"api-key": KEY})),
     ("headers", json.dumps({"Authorization": f"Bearer {KEY}"})),
     ("headers", json.dumps({"api-key": "{api_key}", "x-gate": GATE})),
-    ("body", json.dumps({"auth": KEY})),
-    ("body", json.dumps({"extra": [{"api_key": KEY}]})),
 ]
 
 
@@ -126,7 +124,7 @@ def test_a_secret_that_is_refused_is_also_masked(name, value):
 @pytest.mark.parametrize("conditions", [
     {}, {"base_url": "http://127.0.0.1:8000/v1"}, {"headers": '{"api-key": "{api_key}"}'},
     {"base_url": "https://x.azure.test/openai/deployments/D?api-version=2024-10-21"},
-    {"headers": {"Authorization": "Bearer {api_key}"}}, {"body": '{"max_completion_tokens": 9}'},
+    {"headers": {"Authorization": "Bearer {api_key}"}},
     {"store": "s3://bucket/x?region=eu"}, {"store": "a@b?c=d"}, {"role": "me@example.test"},
 ])  # fmt: skip
 def test_conditions_without_a_secret_pass(conditions):

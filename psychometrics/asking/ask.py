@@ -163,14 +163,15 @@ def ask(
                 tables += _ask_respondent(plan, respondent, store, bar, on_cluster, keep_downloads)
         except KeyboardInterrupt:
             bar.close()
-            said = f"{bar.asked} answers of this call are stored; repeat the call to ask the rest."
-            print(f"Stopped: {said}", file=sys.stderr)
+            message = f"{bar.asked} answers of this call are stored; repeat it to ask the rest."
+            print(f"Stopped: {message}", file=sys.stderr)
             raise
 
     removed = watch.removed()
     for name, count in removed.items():
-        said = f"{name}: {count} of its answers were removed from the store while others were added"
-        plan.failures.add(name, RespondentError(f"{said}; ask again to replace only these."))
+        reason = "of its answers were removed from the store while others were added"
+        error = RespondentError(f"{name}: {count} {reason}; ask again to replace only these.")
+        plan.failures.add(name, error)
 
     RespondentError.tell(plan.failures.errors, tables)
     answers = _summarise(tables, plan, bar, time.perf_counter() - began)
@@ -276,7 +277,7 @@ def _ask_respondent(
             for (conditions, persona), questionnaires in itertools.product(plan.ways, rounds):
                 call = Asking(respondent, identity, store, bar, conditions | loaded_with)
                 questionnaire = "" if together else questionnaires[0].id
-                error = plan.failures.known(identity, questionnaire)
+                error = plan.failures.find_error(identity, questionnaire)
                 if error:
                     raise error
 
@@ -349,12 +350,12 @@ def _summary_line(summary: dict[str, Any]) -> str:
 
     tokens = summary.get("tokens")
     if tokens:
-        about = "about " if tokens["estimated"] else ""
-        sent = f"{about}{tokens['prompt']:,} tokens sent"
+        approximately = "about " if tokens["estimated"] else ""
+        sent = f"{approximately}{tokens['prompt']:,} tokens sent"
         if "requests" in summary:
             sent = f"{summary['requests']} requests to be sent, of {sent.removesuffix(' sent')}"
 
-        parts += [sent, f"{about}{tokens['completion']:,} received"]
+        parts += [sent, f"{approximately}{tokens['completion']:,} received"]
 
     if "refused" in summary:
         parts.append(f"{summary['refused']} requests came too early and were sent again")

@@ -81,9 +81,9 @@ class _Plan:
         self.conditions = self.ways[0][0]
         self.failures = _Failures(failures, mode, dtype, self.conditions)
         self.respondents: list[_Participant] = []
-        for respondent in _listed(respondents):
+        for respondent in _list_respondents(respondents):
             try:
-                self.respondents.append(self._participant(respondent, mode, dtype))
+                self.respondents.append(self._make_participant(respondent, mode, dtype))
             except RespondentError as error:
                 self.failures.add(str(respondent), error)
 
@@ -96,7 +96,7 @@ class _Plan:
         if twice:
             raise RespondentError(f"Two respondents are called '{twice[0]}': rename a folder.")
 
-    def _participant(self, respondent: Any, mode: str, dtype: str | None) -> _Participant:
+    def _make_participant(self, respondent: Any, mode: str, dtype: str | None) -> _Participant:
         """Return the respondent and its mode, after checking that all questionnaires suit it."""
         own_mode = mode_named(mode)
         conditions = self.conditions
@@ -116,7 +116,7 @@ class _Plan:
         return _Participant(identity, respondent, own_mode, loaded_with)
 
 
-def _listed(respondents: Any) -> Iterable[Any]:
+def _list_respondents(respondents: Any) -> Iterable[Any]:
     """Return respondents as a list, with a population's name replaced by its members."""
     is_file = isinstance(respondents, Path) and respondents.suffix in (".yaml", ".yml")
     if isinstance(respondents, str) or is_file:
@@ -152,7 +152,7 @@ class _Failures:
         lasting = rows[rows["kind"].isin(_LASTING) & (rows["fingerprint"] != "")]
         self._lasting = {row["fingerprint"]: row for row in lasting.to_dict("records")}
 
-    def known(self, identity: Identity, questionnaire: str) -> RespondentError | None:
+    def find_error(self, identity: Identity, questionnaire: str) -> RespondentError | None:
         """Return a respondent's error from an earlier call if it would occur again."""
         row = self._lasting.get(identity.fingerprint)
         # Whether a model fits into memory depends on the length of the questions.
@@ -176,10 +176,10 @@ class _Failures:
         }
 
         def replace(rows: pd.DataFrame) -> pd.DataFrame:
-            earlier = self._lines_of({name}, rows)
-            same = earlier & (rows["reason"] == failure["reason"])
-            if same.any():
-                failure["at"] = rows.loc[same, "at"].iloc[0]  # when it first failed
+            earlier = self._select_lines({name}, rows)
+            repeats = earlier & (rows["reason"] == failure["reason"])
+            if repeats.any():
+                failure["at"] = rows.loc[repeats, "at"].iloc[0]  # when it first failed
             return pd.concat([rows[~earlier], pd.DataFrame([failure], columns=_COLUMNS)])
 
         self._change(replace)
@@ -188,40 +188,38 @@ class _Failures:
         """Remove from the file the respondents that have now answered."""
 
         def keep(rows: pd.DataFrame) -> pd.DataFrame:
-            answered = self._lines_of(names, rows)
+            answered = self._select_lines(names, rows)
             return rows[~answered] if answered.any() else rows
 
         self._change(keep)
 
     def _change(self, change: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
         """Change the file's rows, locked against other processes, and return the new ones."""
-        if self._path is None:
+        path = self._path
+        if path is None:
             return pd.DataFrame(columns=_COLUMNS, dtype=str)
+        if not path.parent.is_dir():  # the lock would create it
+            raise ParameterError(f"{path} cannot be written: there is no folder {path.parent}.")
 
         try:
-            lock = FileLock(self._path.with_name(f".{self._path.name}.lock"), timeout=60)
-            if not self._path.parent.is_dir():  # the lock would create it
-                raise NotADirectoryError(f"there is no folder {self._path.parent}")
-
-            lock.acquire()
+            lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=60)
+            hold = lock.acquire()
         except (OSError, ValueError) as error:  # a time-out, or an invalid name
-            raise ParameterError(f"{self._path} cannot be written: {error}.") from None
+            raise ParameterError(f"{path} cannot be written: {error}.") from None
 
-        try:
-            rows = self._read(self._path)
+        with hold:
+            rows = self._read_rows(path)
             changed = change(rows)
             if changed is not rows:
-                write_csv(changed, self._path)
+                write_csv(changed, path)
             return changed
-        finally:
-            lock.release()
 
-    def _lines_of(self, names: set[str], rows: pd.DataFrame) -> pd.Series:
+    def _select_lines(self, names: set[str], rows: pd.DataFrame) -> pd.Series:
         same_way = (rows[list(self._way)] == list(self._way.values())).all(axis=1)
         return rows["respondent"].isin(names) & same_way
 
     @staticmethod
-    def _read(path: Path) -> pd.DataFrame:
+    def _read_rows(path: Path) -> pd.DataFrame:
         if not path.exists():
             return pd.DataFrame(columns=_COLUMNS, dtype=str)
         if not path.is_file():

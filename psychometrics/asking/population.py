@@ -69,15 +69,15 @@ def population(name: str | Path = "embedded") -> list[str]:
         table = population_table()
         families = [FAMILIES[name]] if name in FAMILIES else FAMILIES.values()
         chosen = table["default"] if name == "embedded" else table["family"].isin(families)
-        there = data_dir() / "population"
-        names = [name for name in table.loc[chosen, "respondent_id"] if (there / name).is_dir()]
+        folder = data_dir() / "population"
+        names = [name for name in table.loc[chosen, "respondent_id"] if (folder / name).is_dir()]
 
         if not names:
             raise RespondentError("data/population contains no adapters: run `make population`.")
         return names
 
-    parts = [part.strip() for part in str(name).split(",") if part.strip()]
-    names = [name for part in parts for name in (_listed_names(part) if _is_file(part) else [part])]
+    texts = [text.strip() for text in str(name).split(",") if text.strip()]
+    names = [name for text in texts for name in (_list_names(text) if _is_file(text) else [text])]
     if not names:
         raise RespondentError("The population has no respondents: name at least one.")
 
@@ -106,11 +106,11 @@ def readable_names(names: Iterable[str]) -> dict[str, str]:
     check_names(names=names)
     table = population_table().set_index("respondent_id")
     full = table.groupby("family")["layers"].max()
-    shown = {}
+    labels = {}
     for name in dict.fromkeys(map(str, names)):
         if name not in table.index:
             short = name.rstrip("/").rpartition("/")[2] or name
-            shown[name] = "SmolLM2" if name == "smollm2" else short
+            labels[name] = "SmolLM2" if name == "smollm2" else short
             continue
 
         row = table.loc[name]
@@ -119,14 +119,14 @@ def readable_names(names: Iterable[str]) -> dict[str, str]:
         parts += [row["genre"]] if isinstance(row["genre"], str) else []
         parts += ["frozen"] if row["tuning"] == "frozen" else []
         parts += [f"{row['layers']:.0f} layers"] if row["layers"] < full[row["family"]] else []
-        shown[name] = ", ".join(parts)
+        labels[name] = ", ".join(parts)
 
-    twice = {label for label in shown.values() if list(shown.values()).count(label) > 1}
+    twice = {label for label in labels.values() if list(labels.values()).count(label) > 1}
     return {
         name: f"{label} ({name.rpartition('-')[2] if name in table.index else name})"
         if label in twice
         else label
-        for name, label in shown.items()
+        for name, label in labels.items()
     }
 
 
@@ -182,11 +182,11 @@ def named_bases(name: str) -> dict[str, str]:
     >>> named_bases("embedded")
     {}
     """
-    files = [part.strip() for part in name.split(",") if _is_file(part.strip())]
+    files = [text.strip() for text in name.split(",") if _is_file(text.strip())]
     return {
-        respondent: _beside(file, entry.base)
+        respondent: _locate_model(file, entry.base)
         for file in files
-        for respondent, entry in zip(_listed_names(file), _read_listed(file), strict=True)
+        for respondent, entry in zip(_list_names(file), _read_entries(file), strict=True)
         if entry.base
     }
 
@@ -222,7 +222,7 @@ def population_table(name: str | Path = "embedded") -> pd.DataFrame:
     {'MiniLM': 13, 'SmolLM2': 8}
     """
     if _is_file(str(name)):
-        listed = _read(Path(name))
+        listed = _read_population(Path(name))
         models = (*listed.respondents, *listed.left_out)
         entries = [{"kind": "", "reason": ""} | entry.model_dump() for entry in models]
         columns = ["model", *list(_Entry.model_fields)[1:], "kind", "reason"]
@@ -237,13 +237,13 @@ def population_table(name: str | Path = "embedded") -> pd.DataFrame:
     return pd.read_csv(data_dir() / "population.csv", dtype=texts)
 
 
-def _name(text: str) -> str:
+def _check_name(text: str) -> str:
     if re.search(r"[,@<\n]", text) or not text:
         raise ValueError("must be a name without a comma, @ or <")
     return text
 
 
-def _revision(text: str) -> str:
+def _check_revision(text: str) -> str:
     if not re.fullmatch(r"[\w.-]+", text):
         raise ValueError("must be a commit, a branch or a tag")
     return text
@@ -252,9 +252,9 @@ def _revision(text: str) -> str:
 class _Entry(Part):
     """A respondent in a file: a hub id (optionally with a commit), a folder, or a member."""
 
-    model: Annotated[str, AfterValidator(_name)]
-    revision: Annotated[str, AfterValidator(_revision)] | None = None
-    base: Annotated[str, AfterValidator(_name)] | None = None
+    model: Annotated[str, AfterValidator(_check_name)]
+    revision: Annotated[str, AfterValidator(_check_revision)] | None = None
+    base: Annotated[str, AfterValidator(_check_name)] | None = None
     downloads: Annotated[int, Field(ge=0)] | None = None
     parameters: Annotated[int, Field(ge=0)] | None = None
     bytes: Annotated[int, Field(ge=0)] | None = None
@@ -288,25 +288,25 @@ def _is_file(name: str) -> bool:
     return name.endswith((".yaml", ".yml"))
 
 
-def _listed_names(name: str) -> list[str]:
+def _list_names(name: str) -> list[str]:
     """Return the names of a file's respondents; folders are relative to the file."""
     return [
-        f"{entry.model}@{entry.revision}" if entry.revision else _beside(name, entry.model)
-        for entry in _read_listed(name)
+        f"{entry.model}@{entry.revision}" if entry.revision else _locate_model(name, entry.model)
+        for entry in _read_entries(name)
     ]
 
 
-def _read_listed(name: str) -> tuple[_Entry, ...]:
-    return _read(Path(name).expanduser()).respondents
+def _read_entries(name: str) -> tuple[_Entry, ...]:
+    return _read_population(Path(name).expanduser()).respondents
 
 
-def _beside(file: str, model: str) -> str:
+def _locate_model(file: str, model: str) -> str:
     """Return the path of a model beside a population's file, or its name if there is none."""
     folder = Path(file).expanduser().parent / model
     return str(folder) if folder.is_dir() else model
 
 
-def _read(path: Path) -> _PopulationFile:
+def _read_population(path: Path) -> _PopulationFile:
     """Read and check a population's file; the error lists every mistake with its place."""
     try:
         content = read(path, str(path))

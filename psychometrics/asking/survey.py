@@ -77,8 +77,8 @@ def survey(
         before = loaded.items[max(places[number - 1] - 1, 0)]
         loaded.ends(before)  # raises an error if there are no options
         choices = loaded.choices(before)
-        wanted = choices[rng.integers(len(choices))]
-        text = attention_text(loaded, wanted)
+        option = choices[rng.integers(len(choices))]
+        text = attention_text(loaded, option)
         check = Item(id=f"{_CHECK}{number}", text=text, options=choices)
         items.insert(places[number - 1], check)
 
@@ -111,13 +111,13 @@ def write_survey(questionnaire: Questionnaire, path: str | Path) -> None:
     """
     path = check_file(path, (".html", ".csv"))
     if path.suffix == ".html":
-        write_text(path, _page(questionnaire))
+        write_text(path, _write_page(questionnaire))
         return
 
     rows = [
         {
             "item_id": item.id,
-            "item": _asked(questionnaire, item),
+            "item": _write_item(questionnaire, item),
             "options": "; ".join(f"{o.value:g}={o.label}" for o in questionnaire.choices(item)),
         }
         for item in questionnaire.items
@@ -167,32 +167,32 @@ def screen(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
     """
     check_columns(answers, IDENTITY, ["value"])
     check_loaded([questionnaire])
-    wanted = _wanted(questionnaire)
-    if not wanted:
+    required = _list_required(questionnaire)
+    if not required:
         raise ParameterError(f"{questionnaire.id} has no attention check; use survey() first.")
 
-    checks = answers[answers["item_id"].isin(wanted)]
+    checks = answers[answers["item_id"].isin(required)]
     if (checks["status"] == "missing").all():
         raise ParameterError(
-            f"answers: nobody answered {' or '.join(wanted)}; export these columns, too."
+            f"answers: nobody answered {' or '.join(required)}; export these columns, too."
         )
 
-    own = [item.id for item in questionnaire.items if item.id not in wanted]
+    item_ids = [item.id for item in questionnaire.items if item.id not in required]
     signs = {key for scale in questionnaire.scales for key in questionnaire.keys(scale).values()}
     rows = []
-    for (who, run), part in answers.groupby(["respondent_id", "run"], sort=False):
-        values = part.set_index("item_id")["value"].where(part["status"].to_numpy() == "ok")
-        given = values.reindex(own)
+    for (who, run), group in answers.groupby(["respondent_id", "run"], sort=False):
+        values = group.set_index("item_id")["value"].where(group["status"].to_numpy() == "ok")
+        item_values = values.reindex(item_ids)
         row = {"respondent_id": who, "run": run}
-        row["failed"] = sum(values.get(name) != value for name, value in wanted.items())
-        row["alike"] = len(signs) == 2 and given.nunique() == 1
-        cell = part["seconds"].iloc[0] if "seconds" in part else np.nan
+        row["failed"] = sum(values.get(name) != value for name, value in required.items())
+        row["alike"] = len(signs) == 2 and item_values.nunique() == 1
+        cell = group["seconds"].iloc[0] if "seconds" in group else np.nan
         took = float(pd.to_numeric(cell, errors="coerce"))
         row["pace"] = took / len(questionnaire.items)
-        row["missing"] = given.isna().mean()
+        row["missing"] = item_values.isna().mean()
 
         broken = {"attention": row["failed"] > 0, "alike": row["alike"]}
-        broken |= {"pace": row["pace"] < _FASTEST, "seconds": "seconds" in part and np.isnan(took)}
+        broken |= {"pace": row["pace"] < _FASTEST, "seconds": "seconds" in group and np.isnan(took)}
         broken |= {"missing": row["missing"] > _MOST_MISSING}
         row["why"] = ", ".join(name for name, is_broken in broken.items() if is_broken)
         rows.append(row | {"kept": not row["why"]})
@@ -242,18 +242,18 @@ def read_survey(
     parts = []
     for file in files:
         has_seconds = "seconds" in read_table(file).cells
-        how: dict[str, Any] = {"conditions": "seconds" if has_seconds else (), "progress": True}
-        parts.append(read_all(file, [questionnaire], **(how | settings)))
+        options: dict[str, Any] = {"conditions": "seconds" if has_seconds else (), "progress": True}
+        parts.append(read_all(file, [questionnaire], **(options | settings)))
 
     answers = pd.concat(parts, ignore_index=True)
     check_columns(answers, IDENTITY, ["value"], ["respondent_id", "run", "item_id"])
     screened = screen(answers, questionnaire)
-    kept = screened.loc[screened["kept"], ["respondent_id", "run"]]
-    own = answers[~answers["item_id"].str.startswith(_CHECK)]
-    return own.drop(columns="seconds", errors="ignore").merge(kept), screened
+    careful = screened.loc[screened["kept"], ["respondent_id", "run"]]
+    without_checks = answers[~answers["item_id"].str.startswith(_CHECK)]
+    return without_checks.drop(columns="seconds", errors="ignore").merge(careful), screened
 
 
-def _wanted(questionnaire: Questionnaire) -> dict[str, float]:
+def _list_required(questionnaire: Questionnaire) -> dict[str, float]:
     """Return the value that each attention check asks for."""
     return {
         item.id: option.value
@@ -264,12 +264,12 @@ def _wanted(questionnaire: Questionnaire) -> dict[str, float]:
     }
 
 
-def _asked(questionnaire: Questionnaire, item: Item) -> str:
+def _write_item(questionnaire: Questionnaire, item: Item) -> str:
     """Return the text that a person reads; a check gets no stem and no full stop."""
     return item.text if item.id.startswith(_CHECK) else questionnaire.statement(item)
 
 
-def _page(questionnaire: Questionnaire) -> str:
+def _write_page(questionnaire: Questionnaire) -> str:
     """Return a page with a group of buttons for each item."""
     groups = []
     for item in questionnaire.items:
@@ -278,7 +278,7 @@ def _page(questionnaire: Questionnaire) -> str:
             f"{escape(option.label)}</label>"
             for option in questionnaire.choices(item)
         )
-        text = escape(_asked(questionnaire, item))
+        text = escape(_write_item(questionnaire, item))
         groups.append(f'<fieldset id="{item.id}"><legend>{text}</legend>\n{buttons}</fieldset>')
 
     return _PAGE.format(

@@ -72,10 +72,9 @@ def _ask(
     cuda:1), personas (a table with one per row), keep_downloads=false (remove downloaded weights
     after use), address (of a Ray cluster).
 
-    For an endpoint, here and in the other commands: concurrency, requests_per_minute,
-    tokens_per_minute, timeout (seconds), retries, patience (seconds to wait while every request is
-    refused as too soon), headers (JSON), price_in and price_out (per million tokens), and max_cost
-    (skip requests that might exceed it).
+    For an endpoint, here and in the other commands: concurrency, timeout (seconds), retries,
+    patience (seconds to wait while every request is refused as too soon), headers (JSON), price_in
+    and price_out (per million tokens), and max_cost (skip requests that might exceed it).
     """
     more = {"engine": engine, "failures": failures, "store": store}
 

@@ -8,7 +8,6 @@ received it, and uses many times as much processor time.
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
 import math
 import re
@@ -51,11 +50,9 @@ class _Client:
     endpoint : Endpoint
     name : str
         The respondent's name, for error messages.
-    settings : dict
-        Settings of each request, which may hold a key, too.
     """
 
-    def __init__(self, endpoint: Endpoint, name: str, settings: dict[str, Any]) -> None:
+    def __init__(self, endpoint: Endpoint, name: str) -> None:
         self.endpoint = endpoint
         self.held = 0.0  # time before which the endpoint wants no request for this model
         self.where = f"{name} at {endpoint.place}"
@@ -74,10 +71,12 @@ class _Client:
         for header, text in headers.items():
             self._headers[header] = text.replace("{api_key}", key)
 
-        self._proxy = _proxy_for(endpoint.address)
+        # The address of a request has the endpoint's query, and no password.
+        path = base.path.rstrip("/") + "/chat/completions"
+        self._url = base._replace(netloc=base.netloc.rpartition("@")[2], path=path).geturl()
+        self._proxy = _find_proxy(endpoint.address)
         addresses = [endpoint.address, self._proxy or ""]
-        secret = {"api_key": key, "base_url": addresses, "headers": headers, "body": settings}
-        self.secrets = _find_secrets(secret)
+        self.secrets = _find_secrets({"api_key": key, "base_url": addresses, "headers": headers})
         self._session: aiohttp.ClientSession | None = None
 
     async def close(self) -> None:
@@ -85,14 +84,8 @@ class _Client:
         if self._session is not None:
             await self._session.close()
 
-    async def exchange(self, path: str, text: str) -> tuple[Any, bytes]:
-        """Send a request, and return the whole response, parsed as JSON and as bytes.
-
-        Parameters
-        ----------
-        path : str
-        text : str
-            The body of the request in JSON.
+    async def exchange(self, text: str) -> tuple[Any, bytes]:
+        """Send a request in JSON, and return the whole response, parsed as JSON and as bytes.
 
         Raises
         ------
@@ -101,14 +94,14 @@ class _Client:
         RespondentError
             The endpoint refuses the request.
         """
-        response, body = await self._send(path, text.encode())
+        response, body = await self._send(text.encode())
         try:
             reply = json.loads(body)
         except (ValueError, RecursionError):
             reply = None
 
         self._check(response.status, reply, body, response.headers)
-        self.hold(_used_up(response.headers))
+        self.hold(_read_reset(response.headers))
         return reply, body
 
     def _check(self, status: int, content: object, body: bytes, headers: Mapping[str, str]) -> None:
@@ -116,46 +109,47 @@ class _Client:
         if is_filtered(content):
             return
 
-        meant = _status_of(status, content)
-        if meant in (408, 409, 429) or meant >= 500:
-            after = self._bounded(_retry_after(headers))
-            if meant != 429:
+        code = _infer_status(status, content)
+        if code in (408, 409, 429) or code >= 500:
+            after = self._limit_wait(_read_retry_after(headers))
+            if code != 429:
                 self.hold(after)
 
-            why = f"status {status}"
-            if status != meant:
-                why += f" with an error: {self.excerpt(body)}"
-            busy = meant == 503 or after is not None
-            raise _NoReply(why, after, slow=meant == 429, busy=busy)
+            reason = f"status {status}"
+            if status != code:
+                reason += f" with an error: {self.excerpt(body)}"
+            busy = code == 503 or after is not None
+            raise _NoReply(reason, after, slow=code == 429, busy=busy)
 
-        if not 200 <= meant < 300:
+        if not 200 <= code < 300:
             error = content.get("error", content) if isinstance(content, dict) else None
             message = error.get("message") if isinstance(error, dict) else error
-            why = (
-                self.excerpt(message if isinstance(message, str) else body) or "it gives no reason"
-            )
+            reason = self.excerpt(message if isinstance(message, str) else body)
             if 300 <= status < 400:
-                why = self.excerpt(
+                reason = self.excerpt(
                     f"it redirects ({headers.get('location', 'nowhere')}), but "
                     "prompts and key are not sent there; name that address if you trust it"
                 )
 
-            raise RespondentError(f"{self.where} refuses the request with status {status}: {why}")
+            raise RespondentError(
+                f"{self.where} refuses the request with status {status}: "
+                f"{reason or 'it gives no reason'}"
+            )
 
     def hold(self, seconds: float | None) -> None:
         """Start no request for a number of seconds."""
         if seconds:
-            self.held = max(self.held, time.monotonic() + (self._bounded(seconds) or 0.0))
+            self.held = max(self.held, time.monotonic() + (self._limit_wait(seconds) or 0.0))
 
-    async def _send(self, path: str, data: bytes) -> tuple[aiohttp.ClientResponse, bytes]:
+    async def _send(self, data: bytes) -> tuple[aiohttp.ClientResponse, bytes]:
         body = bytearray()
 
         try:
             async with (
                 asyncio.timeout(self.endpoint.timeout),
-                self._connections().request(
+                self._open_session().request(
                     "POST",
-                    _address(self.endpoint.address, path),
+                    self._url,
                     allow_redirects=False,
                     proxy=self._proxy,
                     data=data,
@@ -178,7 +172,7 @@ class _Client:
 
         return response, bytes(body)
 
-    def _connections(self) -> aiohttp.ClientSession:
+    def _open_session(self) -> aiohttp.ClientSession:
         """Return one HTTP client for all concurrent requests, made in their event loop."""
         if self._session is None:
             self._session = aiohttp.ClientSession(
@@ -195,7 +189,7 @@ class _Client:
 
         return self._session
 
-    def _bounded(self, after: float | None) -> float | None:
+    def _limit_wait(self, after: float | None) -> float | None:
         """Return the number of seconds that the server asks us to wait, up to the limit."""
         if after is not None and after > _LONGEST_WAIT:
             warnings.warn(
@@ -212,16 +206,19 @@ class _Client:
         return well_formed(" ".join(masked.split()))[:200]
 
 
-def _status_of(status: int, content: object) -> int:
+def _infer_status(status: int, content: object) -> int:
     """Return a response's status, or the status that suits an error in its content.
 
     Gateways report errors with status 200, and a quota that is used up with status 429.
 
     Examples
     --------
-    >>> _status_of(200, {"choices": []}), _status_of(429, {"error": {"code": "insufficient_quota"}})
-    (200, 400)
-    >>> [_status_of(200, {"error": {"code": code}}) for code in (503, "rate_limit_exceeded", None)]
+    >>> _infer_status(200, {"choices": []})
+    200
+    >>> _infer_status(429, {"error": {"code": "insufficient_quota"}})
+    400
+    >>> codes = 503, "rate_limit_exceeded", None
+    >>> [_infer_status(200, {"error": {"code": code}}) for code in codes]
     [503, 429, 500]
     """
     error = content.get("error") if isinstance(content, dict) else None
@@ -239,12 +236,10 @@ def _status_of(status: int, content: object) -> int:
     return 429 if _TOO_SOON.search(reason) else 500
 
 
-def _proxy_for(address: str) -> str | None:
-    """Return the proxy for an address, or None if requests go to it directly.
+def _find_proxy(address: str) -> str | None:
+    """Return the proxy that the environment names for an address, or None for a direct request.
 
-    The variable for the address's scheme, ``HTTPS_PROXY`` or ``HTTP_PROXY``, applies; if it is not
-    set, ``ALL_PROXY`` applies. No proxy is used if ``NO_PROXY`` names the host. A client that looks
-    for proxies itself would also send the passwords of ``~/.netrc``.
+    A client that looks for proxies itself would also send the passwords of ``~/.netrc``.
 
     Raises
     ------
@@ -256,7 +251,7 @@ def _proxy_for(address: str) -> str | None:
     >>> import os
     >>> from unittest.mock import patch
     >>> with patch.dict(os.environ, {"ALL_PROXY": "proxy.test:3128"}, clear=True):
-    ...     _proxy_for("https://models.test/v1")
+    ...     _find_proxy("https://models.test/v1")
     'http://proxy.test:3128'
     """
     url = urlsplit(address)
@@ -269,13 +264,9 @@ def _proxy_for(address: str) -> str | None:
         return None
 
     proxy = proxy if "://" in proxy else f"http://{proxy}"
-    try:
-        place = urlsplit(proxy)
-        is_usable = place.scheme in ("http", "https") and place.hostname and place.port != 0
-    except ValueError:
-        is_usable = False
-
-    if not is_usable:  # not shown, since it may hold a password
+    if not re.fullmatch(
+        r"https?://([^/]*@)?(\[.+\]|[^/@:\[]+)(:[1-9]\d*)?/?", proxy
+    ):  # may hold a password
         raise RespondentError(
             f"{variable.upper()}_PROXY: not an HTTP proxy's address; write http://host:port, or "
             f"exclude the host by NO_PROXY={url.hostname}."
@@ -283,50 +274,38 @@ def _proxy_for(address: str) -> str | None:
     return proxy
 
 
-@functools.lru_cache(maxsize=64)
-def _address(base_url: str, path: str) -> str:
-    """Return the address of a path, with the endpoint's query and without its password."""
-    base = urlsplit(base_url)
-    host = base.netloc.rpartition("@")[2]
-    return base._replace(netloc=host, path=base.path.rstrip("/") + path).geturl()
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
+def _read_retry_after(headers: Mapping[str, str]) -> float | None:
     """Read the number of seconds that the server asks us to wait, from a number or a date."""
+    value = headers.get("retry-after")
+    if value is None:
+        return _read_reset(headers)
+
     try:
-        milliseconds = headers.get("retry-after-ms")
-        value = headers.get("retry-after")
-        if milliseconds is not None:
-            seconds = float(milliseconds) / 1000
-        elif value is None:
-            return _used_up(headers)
-        else:
-            try:
-                seconds = float(value)
-            except ValueError:
-                seconds = parsedate_to_datetime(value).timestamp() - time.time()
+        is_date = "," in value
+        seconds = parsedate_to_datetime(value).timestamp() if is_date else float(value)
+        seconds -= time.time() if is_date else 0.0
     except (TypeError, ValueError, OverflowError):
         return None
 
     return None if math.isnan(seconds) else max(seconds, 0.0)
 
 
-def _used_up(headers: Mapping[str, str]) -> float | None:
+def _read_reset(headers: Mapping[str, str]) -> float | None:
     """Return the seconds until requests and tokens are available again, if they are used up."""
     waits = []
     for unit in ("requests", "tokens"):
         if headers.get(f"x-ratelimit-remaining-{unit}", "").strip() == "0":
-            waits.append(_seconds(headers.get(f"x-ratelimit-reset-{unit}", "")))
+            waits.append(_parse_duration(headers.get(f"x-ratelimit-reset-{unit}", "")))
 
     return max((seconds for seconds in waits if seconds), default=None)
 
 
-def _seconds(text: str) -> float | None:
+def _parse_duration(text: str) -> float | None:
     """Parse a duration as endpoints write it (12, 1.5s, 250ms, 6m0s), in seconds.
 
     Examples
     --------
-    >>> [_seconds(text) for text in ("12", "1.5s", "250ms", "6m0s", "1h2m3s", "soon")]
+    >>> [_parse_duration(text) for text in ("12", "1.5s", "250ms", "6m0s", "1h2m3s", "soon")]
     [12.0, 1.5, 0.25, 360.0, 3723.0, None]
     """
     text = text.strip()

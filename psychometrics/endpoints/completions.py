@@ -96,19 +96,19 @@ def _read_completion(content: Any, logprobs: bool = False) -> _Completion | None
 
     try:
         choice = content["choices"][0]
-        if not (choice.get("message") or "text" in choice):
+        if not choice.get("message"):
             return None
         text, reason = read_message(choice)
     except (LookupError, TypeError, AttributeError, RecursionError):
         return None
 
     if logprobs and choice.get("logprobs") is not None:
-        text = json.dumps(_first_tokens(choice["logprobs"]))
+        text = json.dumps(_read_first_tokens(choice["logprobs"]))
 
     usage = content.get("usage")
     model = content.get("model")
     counts = usage if isinstance(usage, dict) else {}
-    tokens = _whole(counts.get("prompt_tokens")), _whole(counts.get("completion_tokens"))
+    tokens = _read_count(counts.get("prompt_tokens")), _read_count(counts.get("completion_tokens"))
 
     return _Completion(
         well_formed(text),
@@ -152,7 +152,7 @@ def read_message(choice: Mapping[str, Any]) -> tuple[str, str | None]:
     inner = choice.get("message")
     message = inner if isinstance(inner, dict) else choice
     written = {"text": "", "refusal": ""}
-    for name, text in _texts(message):
+    for name, text in _list_texts(message):
         kind = "refusal" if name == "refusal" else "text"
         ends_amid_line = written[kind][-1:].strip() and text[:1].strip()
         written[kind] += f"\n{text}" if ends_amid_line else text  # parts are paragraphs
@@ -171,11 +171,11 @@ def read_message(choice: Mapping[str, Any]) -> tuple[str, str | None]:
     return text, None if reason is None else str(reason)
 
 
-def _texts(content: Any, name: str = "") -> Iterator[tuple[str, str]]:
+def _list_texts(content: Any, name: str = "") -> Iterator[tuple[str, str]]:
     """Yield the texts in a part of a reply, each with the name of its field."""
     if isinstance(content, list):
         for each in content:
-            yield from _texts(each, name)
+            yield from _list_texts(each, name)
     elif isinstance(content, str):
         yield name, content
     elif isinstance(content, dict):
@@ -184,7 +184,7 @@ def _texts(content: Any, name: str = "") -> Iterator[tuple[str, str]]:
 
         fields = [field for field in _FIELDS if content.get(field) is not None]
         for field in fields:
-            yield from _texts(content[field], field)
+            yield from _list_texts(content[field], field)
 
         if not fields and name == "content" and "type" not in content:
             yield name, json.dumps(content)
@@ -192,16 +192,11 @@ def _texts(content: Any, name: str = "") -> Iterator[tuple[str, str]]:
         yield name, json.dumps(content)
 
 
-def _first_tokens(logprobs: Any) -> dict[str, float]:
+def _read_first_tokens(logprobs: Any) -> dict[str, float]:
     """Return the likeliest first tokens with log-probabilities, or none if malformed."""
     try:
-        if "content" not in logprobs:  # the form for a text to continue
-            listed: Mapping[str, Any] = logprobs["top_logprobs"][0]
-            tokens = {well_formed(token): float(value) for token, value in listed.items()}
-        else:
-            rows = logprobs["content"][0]["top_logprobs"]
-            tokens = {well_formed(row["token"]): float(row["logprob"]) for row in rows}
-
+        rows = logprobs["content"][0]["top_logprobs"]
+        tokens = {well_formed(row["token"]): float(row["logprob"]) for row in rows}
         total = sum(math.exp(logprob) for logprob in tokens.values())
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
         return {}
@@ -210,7 +205,7 @@ def _first_tokens(logprobs: Any) -> dict[str, float]:
     return tokens if are_finite and total <= _MOST_PROBABILITY else {}
 
 
-def _whole(count: object) -> int:
+def _read_count(count: object) -> int:
     """Return a number of tokens, or 0 if the value is not a number."""
     if isinstance(count, bool) or not isinstance(count, int | float):
         return 0

@@ -1,4 +1,4 @@
-"""Addresses of chat models, with limits on speed and cost."""
+"""Addresses of chat models, with the rules for waiting and the budget."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HEADERS_OF_THE_BODY = ("content-length", "content-encoding", "transfer-encoding
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Addresses of chat models, with limits on speed and cost.
+    """Addresses of chat models, with the rules for waiting and the budget.
 
     The settings of an endpoint are not part of an answer's key: answered questions are not asked
     again when these settings change.
@@ -45,13 +45,10 @@ class Endpoint:
     concurrency : int
         Maximum number of simultaneous requests, over all questionnaires of a model; several hundred
         are fine.
-    requests_per_minute, tokens_per_minute : float, optional
-        Maximum number of requests that start in a minute, and of tokens in these requests and their
-        replies.
     retries : int
         Number of times that a request without a reply (no connection, a time-out, status 408, 409
         or 5xx) is sent again. A request with an unreadable reply is repeated at most once. An
-        endpoint that has never replied is given up after two requests and some seconds, unless it
+        endpoint that has never replied is given up after three attempts at a request, unless it
         reports that it is busy (503, ``Retry-After``). A request that came too soon (429) is sent
         again as long as the endpoint replies to other requests.
     patience : float
@@ -82,7 +79,7 @@ class Endpoint:
 
     Examples
     --------
-    >>> Endpoint("http://127.0.0.1:8000/v1", requests_per_minute=30).concurrency
+    >>> Endpoint("http://127.0.0.1:8000/v1", timeout=30).concurrency
     4
     """
 
@@ -90,11 +87,9 @@ class Endpoint:
     api_key: str | None = field(default=None, repr=False)
     timeout: _POSITIVE = 120.0
     concurrency: Annotated[int, Field(gt=0, le=10_000)] = 4
-    requests_per_minute: _POSITIVE | None = None
     retries: NonNegativeInt = 5
     pause: _FROM_ZERO = 1.0
     name: str = ""
-    tokens_per_minute: _POSITIVE | None = None
     price_in: _FROM_ZERO | None = None
     price_out: _FROM_ZERO | None = None
     max_cost: _FROM_ZERO | None = None
@@ -146,32 +141,14 @@ class Endpoint:
 
     @classmethod
     def gathered(cls, conditions: Mapping[str, Any]) -> dict[str, Any]:
-        """Move an endpoint's settings from conditions into ``endpoint``; make ``body`` JSON text.
+        """Move an endpoint's settings from conditions into ``endpoint``.
 
         Examples
         --------
         >>> Endpoint.gathered({"role": "hero", "timeout": 30.0})["endpoint"].timeout
         30.0
-        >>> Endpoint.gathered({"body": {"top_p": 1, "stop": None}})
-        {'body': '{"stop": null, "top_p": 1}'}
         """
         settings = dict(conditions)
-        if "body" in settings:
-            body = _json_object("body", settings["body"])
-            reserved = {"model", "messages", "prompt", "stream", "n", "logprobs"} & body.keys()
-            if reserved:
-                raise ParameterError(f"body: {min(reserved)} is set by the request: leave it out.")
-
-            try:
-                text = json.dumps(body, sort_keys=True, allow_nan=False)
-            except (TypeError, ValueError, RecursionError):
-                raise ParameterError(
-                    "body: a value cannot be sent as JSON; use text, finite numbers, true, false, "
-                    "null, lists and mappings with text as names."
-                ) from None
-
-            settings["body"] = text if body else None
-
         names = [name for name in cls.__dataclass_fields__ if name in settings]
         if not names:
             return settings

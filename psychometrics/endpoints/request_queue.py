@@ -1,4 +1,4 @@
-"""Send requests to a chat endpoint at its pace and within a budget; save each reply before use."""
+"""Send requests to a chat endpoint within a budget; save each reply before use."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import gc
 import json
 import math
 import sys
-import threading
 import time
 from collections.abc import Callable, Coroutine, Generator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -18,20 +18,16 @@ import numpy as np
 from ..exceptions import RespondentError
 from ..progress import Progress
 from ..store.replies import Reply, StoredReplies, Turn
+from .budget import _Budget, _Reservation
 from .client import _Client
 from .completions import _Completion, _NoReply, _read_completion
 from .endpoint import Endpoint
-from .limits import _Budget, _limits_of, _Reservation
 from .secrets import _SHORTEST_IN_REPLY, _mask_secrets
 
-# Seconds after which a request without a reply is not repeated.
-_PATIENCE = 600.0
 # Consecutive requests without a reply after which a run stops.
 _GIVE_UP_AFTER = 3
-# Most attempts to reach an endpoint that has never replied, whatever the number of retries.
-_CONNECTIONS = 3
-# Seconds after the first failure during which an endpoint that has never replied is retried.
-_FIRST_PATIENCE = 5.0
+# Most attempts at a request, whatever the number of retries, before an endpoint's first reply.
+_FIRST_TRIES = 3
 # Seconds of silence after which the user is told the reason for waiting.
 _SILENCE = 5.0
 # Most attempts at a request with unreadable replies: they are paid for, and rarely change.
@@ -66,7 +62,6 @@ class _GroupedSaves:
         self._secrets = secrets
         self._new: dict[str, tuple[tuple[Turn, str, dict[str, Any]], float]] = {}
         self._lock = asyncio.Lock()
-        self._group: asyncio.Future[None] | None = None
 
     async def save(
         self, key: str, turn: Turn, request: str, completion: _Completion, seconds: float
@@ -82,22 +77,20 @@ class _GroupedSaves:
         request = _mask_secrets(request, self._secrets)
         row = turn, request, _mask_secrets(columns, long)
         self._new[key] = row, seconds
-        if self._group is None:
-            self._group = asyncio.ensure_future(self._write())
-        await asyncio.shield(self._group)
+        await asyncio.shield(self._write(key))
 
-    async def _write(self) -> None:
+    async def _write(self, key: str) -> None:
         async with self._lock:
             new = self._new
-            self._new = {}
-            self._group = None
-            rows = {key: row for key, (row, _) in new.items()}
-            seconds = sum(seconds for _, seconds in new.values())
-            await asyncio.to_thread(self.replies.add, rows, seconds)
+            if key in new:  # otherwise an earlier group had it
+                self._new = {}
+                rows = {key: row for key, (row, _) in new.items()}
+                seconds = sum(seconds for _, seconds in new.values())
+                await asyncio.to_thread(self.replies.add, rows, seconds)
 
 
 class RequestQueue:
-    """Send the requests of many conversations, with retries, limits, budget, and the store.
+    """Send the requests of many conversations, with retries, a budget, and the store.
 
     Parameters
     ----------
@@ -109,8 +102,6 @@ class RequestQueue:
     bar : Progress
     stored : dict of StoredReplies
         The replies about each questionnaire, by its id.
-    raw : bool
-        Whether requests are texts to continue instead of messages.
     """
 
     def __init__(
@@ -120,30 +111,24 @@ class RequestQueue:
         settings: dict[str, Any],
         bar: Progress,
         stored: dict[str, StoredReplies],
-        raw: bool = False,
     ) -> None:
-        self.path = "/completions" if raw else "/chat/completions"
         self._replies = stored
         self.endpoint = endpoint
-        self.client = _Client(endpoint, name, settings)
+        self.client = _Client(endpoint, name)
         secrets = self.client.secrets
         self._saves = {key: _GroupedSaves(replies, secrets) for key, replies in stored.items()}
         self._bar = bar
-        # Endpoints use either name.
-        most_tokens = settings.get("max_completion_tokens") or settings.get("max_tokens")
-        self.limits = _limits_of(endpoint)
-        self.budget = _Budget(endpoint, bar.spending, most_tokens)
+        self.budget = _Budget(endpoint, bar.spending, settings.get("max_tokens"))
         self.models: set[str] = set()  # that replied
         self.stopped = False
         self._settings = settings
         self.logprobs = bool(settings.get("logprobs"))
-        self._start_lock = asyncio.Lock()
         self._replied = self._failures = 0
         self._is_reached = False  # whether any request has got a reply
+        self._says_wait = not bar.disable  # whether to report why the first reply takes long
         self._in_flight = 0  # requests sent and not yet answered
         self._too_soon_since = math.inf  # start of refusals as coming too soon
         self._last_error = ""
-        self._first_failure = math.inf
         self._tries = 0  # most attempts at a request without a reply
 
     def work(self, talks: list[tuple[str, _Talk]], finish: _Finish) -> None:
@@ -169,7 +154,7 @@ class RequestQueue:
                 await done
 
             if self._failures and not self._replied:
-                raise self._failure()
+                raise self._make_error()
         finally:
             self.stopped = True
             silence.cancel()
@@ -240,12 +225,7 @@ class RequestQueue:
 
     def _request(self, questionnaire: str, turn: Turn) -> tuple[str, str]:
         """Return a request as text, and the key of its reply."""
-        request = dict(self._settings)
-        if self.path == "/completions":
-            request["prompt"] = "\n\n".join(message["content"] for message in turn.messages)
-        else:
-            request["messages"] = turn.messages
-
+        request = self._settings | {"messages": turn.messages}
         if "seed" in request:  # otherwise all runs would draw the same
             request["seed"] += turn.run - 1
         if turn.response_format is not None:
@@ -268,7 +248,7 @@ class RequestQueue:
 
         began = time.monotonic()
         try:
-            completion = await self._persist(text)
+            completion = await self._send_until_reply(text)
         except _Unasked:
             return _UNASKED
         except _NoReply as error:
@@ -279,7 +259,7 @@ class RequestQueue:
                 return Reply(None, status=error.status, is_new=True)
 
             self.stopped = True
-            raise self._failure(error.slow) from error
+            raise self._make_error(error.slow) from error
         except RespondentError:
             self.stopped = True  # at once, before the next request starts
             raise
@@ -291,7 +271,7 @@ class RequestQueue:
 
         return dataclasses.replace(replies.by_key[key], is_new=True)  # as stored
 
-    async def _persist(self, text: str) -> _Completion:
+    async def _send_until_reply(self, text: str) -> _Completion:
         """Repeat a request until it succeeds or is hopeless, and return the reply.
 
         Raises
@@ -300,10 +280,8 @@ class RequestQueue:
             The request is hopeless.
         """
         sent = 0
-        failed = 0
+        failures = 0
         unreadable = 0
-        first_failure = math.inf
-
         while True:
             try:
                 completion = await self._send(text)
@@ -312,59 +290,43 @@ class RequestQueue:
                 return completion
             except _NoReply as error:
                 sent += 1
-                now = time.monotonic()
-                first_failure = min(first_failure, now)
-                self._first_failure = min(self._first_failure, now)
                 pause = min(self.endpoint.pause * 2 ** min(sent - 1, 10), 60.0)
                 pause *= np.random.default_rng().uniform(0.75, 1.25)
                 if error.after is not None:  # obeyed, and more than once if it was too short
                     pause = error.after if sent == 1 else max(pause, error.after)
 
                 if error.slow:  # not a failure while the endpoint replies to others
-                    self._too_soon_since = min(self._too_soon_since, now)
-                    is_hopeless = now + pause - self._too_soon_since > self._patience()
+                    is_hopeless = self._is_refused_too_long(pause)
                 else:
-                    failed += 1
+                    failures += 1
                     unreadable += error.unreadable
-                    is_hopeless = (
-                        failed > self.endpoint.retries
-                        or unreadable >= _UNREADABLE_TRIES
-                        or self._seems_dead(error, failed)
-                        or now - first_failure >= _PATIENCE
-                    )
+                    tries = self.endpoint.retries + 1
+                    if not (self._is_reached or error.busy):
+                        tries = min(tries, _FIRST_TRIES)
+                    is_hopeless = failures >= tries or unreadable >= _UNREADABLE_TRIES
 
                 if is_hopeless:
                     self._tries = max(self._tries, sent)
                     raise
 
-                if self._first_failure == now and not self._replied:
-                    most = f"{self.endpoint.retries} times (retries)"
-                    if error.slow:
-                        most = f"{self.endpoint.patience:g} s (patience)"
-                    self._say_wait(f"{error}; it is sent again for at most {most}")
+                most = f"{self.endpoint.retries} times (retries)"
+                if error.slow:
+                    most = f"{self.endpoint.patience:g} s (patience)"
+                self._say_wait(f"{error}; it is sent again for at most {most}")
 
             await asyncio.sleep(pause)
 
-    def _patience(self) -> float:
-        """Return the seconds during which an endpoint may refuse every request as too early."""
-        # Others may still get replies.
-        return self.endpoint.patience + (self.endpoint.timeout if self._in_flight else 0.0)
-
-    def _seems_dead(self, error: _NoReply, failed: int) -> bool:
-        """Return whether an endpoint that was never reached is unlikely to reply now."""
-        if self._is_reached:
-            return False
-        if error.unreachable and failed >= _CONNECTIONS:
-            return True
-
-        waited = time.monotonic() - self._first_failure
-        is_over = failed > 1 and waited >= _FIRST_PATIENCE  # a model may have to load first
-        return is_over and not error.busy
+    def _is_refused_too_long(self, pause: float) -> bool:
+        """Return whether the endpoint will have refused all requests for longer than allowed."""
+        now = time.monotonic()
+        self._too_soon_since = min(self._too_soon_since, now)
+        # Requests under way may still get replies.
+        patience = self.endpoint.patience + (self.endpoint.timeout if self._in_flight else 0.0)
+        return now + pause - self._too_soon_since > patience
 
     async def _send(self, text: str) -> _Completion:
         """Send a request when the budget and the limits allow it."""
         reservation = _Reservation(text)
-        tokens = sum(self.budget.most_tokens(text))
         is_sent = False
         paid = False
 
@@ -372,11 +334,11 @@ class RequestQueue:
             if not await self.budget.wait(reservation):
                 raise _Unasked
 
-            await self._wait_for_limits(tokens)
+            await self._wait_for_endpoint()
             is_sent = True
             paid = True  # an aborted request may have got a reply
             self._in_flight += 1
-            content, body = await self.client.exchange(self.path, text)
+            content, body = await self.client.exchange(text)
             completion = _read_completion(content, self.logprobs)
             if completion is None:
                 excerpt = self.client.excerpt(body) or "it is empty"
@@ -396,25 +358,20 @@ class RequestQueue:
             self._in_flight -= is_sent
             self.budget.release(reservation, paid)  # unless it is settled
 
-        self.limits.settle(tokens, sum(completion.tokens))
         return completion
 
-    async def _wait_for_limits(self, tokens: int) -> None:
-        """Wait until the limits and the endpoint's wishes allow a request, and count it."""
-        limits = self.limits
-        async with self._start_lock:
-            while not self.stopped:
-                start = max(self.client.held, limits.next_request, limits.next_tokens)
-                seconds = start - time.monotonic()
-                if seconds <= 0:
-                    limits.begin(time.monotonic(), tokens)
-                    return
+    async def _wait_for_endpoint(self) -> None:
+        """Wait while the endpoint wants no request for this model."""
+        while not self.stopped:
+            seconds = self.client.held - time.monotonic()
+            if seconds <= 0:
+                return
 
-                await asyncio.sleep(min(seconds, 1.0))
+            await asyncio.sleep(min(seconds, 1.0))
 
-            raise asyncio.CancelledError
+        raise asyncio.CancelledError
 
-    def _failure(self, refuses_all: bool = False) -> RespondentError:
+    def _make_error(self, refuses_all: bool = False) -> RespondentError:
         """Return the error for an endpoint that does not reply, or refuses all as too early."""
         if refuses_all:
             return RespondentError(
@@ -432,16 +389,15 @@ class RequestQueue:
         )
 
     def _say_silence(self) -> None:
-        """Report that no reply has come yet, if requests are under way and none has failed."""
-        quiet = not self._replied and math.isinf(self._first_failure)
-        if quiet and self.budget.spending.under_way:
-            limit = self.endpoint.timeout
-            self._say_wait(f"a request is aborted after {limit:g} s (timeout)")
+        """Report that no reply has come yet, if requests are under way."""
+        if self.budget.spending.under_way:
+            self._say_wait(f"a request is aborted after {self.endpoint.timeout:g} s (timeout)")
 
-    def _say_wait(self, why: str) -> None:
+    def _say_wait(self, reason: str) -> None:
         """Report, once and on a separate line, why the first reply has not come yet."""
-        if not self._bar.disable:
-            self._bar.write(f"{self.client.where}: no reply yet ({why}).", file=sys.stderr)
+        if self._says_wait and not self._replied:
+            self._says_wait = False
+            self._bar.write(f"{self.client.where}: no reply yet ({reason}).", file=sys.stderr)
 
     def _say_refused(self, after: float | None) -> None:
         """Show on the progress bar that the endpoint refuses requests as too early."""
@@ -454,26 +410,14 @@ class RequestQueue:
 def _run_in_thread(work: Coroutine[Any, Any, None]) -> None:
     """Run a coroutine in a thread, since a notebook already has a loop; Ctrl-C works at once."""
     loop = asyncio.new_event_loop()
-    ended = threading.Event()
-
-    async def run_and_signal() -> None:
-        try:
-            await work
-        finally:
-            ended.set()
-
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    future = asyncio.run_coroutine_threadsafe(run_and_signal(), loop)
-
+    task = loop.create_task(work)
     try:
-        future.result()
-    except BaseException:
-        future.cancel()
-        ended.wait(2 * _GRACE)
-        raise
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            future = pool.submit(loop.run_until_complete, task)
+            try:
+                future.result()
+            except BaseException:
+                loop.call_soon_threadsafe(task.cancel)
+                raise
     finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(_GRACE)
-        if not thread.is_alive():
-            loop.close()
+        loop.close()

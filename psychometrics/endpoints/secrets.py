@@ -23,14 +23,13 @@ _VARIABLES = {
     "api_key": "OPENAI_API_KEY",
     "base_url": "OPENAI_BASE_URL",
     "headers": "OPENAI_HEADERS",
-    "body": "OPENAI_HEADERS",
     "store": "PSYCHOMETRICS_STORE",
 }
 # Parts of an address's query that are no secrets, for endpoints and for stores.
 _PUBLIC = {"api-version", "region", "scheme", "endpoint_override"}
 # A header that names the key instead of holding it.
 _PLACEHOLDER = re.compile(r"(\w+ )?\{api_key\}")
-# Names of headers and of fields of a request whose texts are secrets.
+# Names of headers with a secret after a word such as Bearer.
 _SECRET_NAME = re.compile(r"key|auth|token|secret|passw|credential|cookie", re.IGNORECASE)
 # Shortest secret that is masked in other texts: a shorter one would be found in many words.
 _SHORTEST = 4
@@ -42,38 +41,35 @@ _SHORTEST_IN_REPLY = 6
 def _find_secrets(settings: Mapping[str, Any], shortest: int = _SHORTEST) -> list[str]:
     """Return the texts in the settings of an endpoint and a store that must not be shown.
 
-    These are keys, the user, the password and the query of an address, all headers but
-    ``{api_key}``, and fields of ``body`` with a name such as ``auth``; the longest is first. A
-    setting may have a list of values, as in a study.
+    These are keys, the user, the password and the query of an address, and all headers but
+    ``{api_key}``; the longest is first. A setting may have a list of values, as in a study.
 
     Examples
     --------
     >>> _find_secrets({"api_key": "sk-12345", "headers": {"Authorization": "Bearer k-123"}})
     ['Bearer k-123', 'sk-12345', 'k-123']
     """
-    texts: set[str | None] = {*_texts(settings.get("api_key"))}
-    for address in _texts(settings.get("base_url")) + _texts(settings.get("store")):
-        texts |= _address_secrets(address)
+    texts: set[str | None] = {*_list_texts(settings.get("api_key"))}
+    for address in _list_texts(settings.get("base_url")) + _list_texts(settings.get("store")):
+        texts |= _find_address_secrets(address)
 
-    headers = [
-        field for field in _fields(settings.get("headers")) if not _PLACEHOLDER.fullmatch(field[1])
-    ]
-    texts |= {text for _, text in headers}
-    for name, text in headers + _fields(settings.get("body")):
-        if _SECRET_NAME.search(name):
-            texts |= {text, *text.split()[-1:]}  # also without a scheme, such as Bearer
+    for name, text in _list_headers(settings.get("headers")):
+        if not _PLACEHOLDER.fullmatch(text):
+            texts.add(text)
+            if _SECRET_NAME.search(name):
+                texts |= {*text.split()[-1:]}  # also without a scheme, such as Bearer
 
     texts |= {json.dumps(text)[1:-1] for text in texts if text}  # as a server repeats it in JSON
     secrets = [text for text in texts if text and len(text) >= shortest]
     return sorted(secrets, key=len, reverse=True)  # one may be part of another
 
 
-def _address_secrets(address: str) -> set[str | None]:
+def _find_address_secrets(address: str) -> set[str | None]:
     """Return the user, the password and the query of an address, in all forms of a server's text.
 
     Examples
     --------
-    >>> sorted(_address_secrets("http://ada:l%40ve@host/v1?key=k-123&api-version=1"))
+    >>> sorted(_find_address_secrets("http://ada:l%40ve@host/v1?key=k-123&api-version=1"))
     ['YWRhOmxAdmU=', 'ada', 'k-123', 'l%40ve', 'l@ve']
     """
     if "://" not in address:
@@ -130,8 +126,6 @@ def mask_conditions(conditions: Mapping[str, Any]) -> dict[str, Any]:
     --------
     >>> mask_conditions({"base_url": "http://ada:s3cret@host/v1", "temperature": 0.0})
     {'base_url': 'http://…:…@host/v1', 'temperature': 0.0}
-    >>> mask_conditions({"body": '{"auth": "k-123456"}'})
-    {'body': '{"auth": "…"}'}
     >>> mask_conditions({"headers": '{"api-key": "{api_key}"}'})
     {'headers': '{"api-key": "{api_key}"}'}
     """
@@ -155,7 +149,7 @@ def refuse_secrets(conditions: Mapping[str, Any]) -> None:
     ------
     ParameterError
         An address has a user, a password or a query; a header has a value without ``{api_key}``;
-        the body has a field such as ``auth``; or there is a key.
+        or there is a key.
 
     Examples
     --------
@@ -165,7 +159,7 @@ def refuse_secrets(conditions: Mapping[str, Any]) -> None:
     psychometrics.exceptions.ParameterError: base_url: a page would show its secret; set ...
     """
     for name in _VARIABLES.keys() & conditions.keys():
-        if name in ("headers", "body"):
+        if name == "headers":
             _json_object(name, conditions[name])  # what is not JSON may be a secret
         if _find_secrets({name: conditions[name]}, shortest=1):
             raise ParameterError(
@@ -173,25 +167,18 @@ def refuse_secrets(conditions: Mapping[str, Any]) -> None:
             )
 
 
-def _texts(value: Any) -> list[str]:
+def _list_texts(value: Any) -> list[str]:
     """Return a setting's texts: itself, or those of a list of values."""
     values = value if isinstance(value, list | tuple) else [value]
     return [text for text in values if isinstance(text, str)]
 
 
-def _fields(value: Any) -> list[tuple[str, str]]:
-    """Return the names and texts in mappings or their JSON text, at any depth."""
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            return []
-
-    if isinstance(value, list | tuple):
-        return [field for text in value for field in _fields(text)]
-    if not isinstance(value, Mapping):
+def _list_headers(headers: Any) -> list[tuple[str, str]]:
+    """Return the names and texts of headers: a mapping, its JSON text, or a list of either."""
+    if isinstance(headers, list | tuple):
+        return [header for each in headers for header in _list_headers(each)]
+    try:
+        content = _json_object("headers", headers)
+    except ParameterError:
         return []
-
-    fields = [(str(name), text) for name, text in value.items() if isinstance(text, str)]
-    deeper = [text for text in value.values() if isinstance(text, Mapping | list | tuple)]
-    return fields + _fields(deeper)
+    return [(str(name), text) for name, text in content.items() if isinstance(text, str)]

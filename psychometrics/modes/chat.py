@@ -20,20 +20,17 @@ which is ``"given"``, ``"reversed"``, or ``"shuffled"`` (drawn for each run); le
 numeric labels if options that are numbers change their places. ``temperature``,
 ``max_tokens``, ``top_p``, ``reasoning_effort`` and ``sampling_seed`` (the seed of the first run;
 each further run has the next seed) go to the endpoint; None or ``"none"`` leaves the choice to the
-endpoint. Huang et al. (2024) use temperature 0, or 0.01 if an endpoint refuses 0. ``body``: further
-fields of a request, as a mapping or its JSON text, such as ``{"top_k": 20}`` or
-``{"max_completion_tokens": 500}``. ``shuffle``: whether each run has its own order of the
-statements, drawn with ``seed``. ``batch_size``: statements per request. ``history``: whether a
-batch is sent with the earlier batches of its run and their replies, as one conversation. ``runs``:
-number of times that the whole questionnaire is asked, each time in a new order; 1 by default (10 in
-Huang et al., 2024). ``ask_again``: number of times that statements without a valid
-answer are asked again, on their own. ``log``: whether to add a column ``sent`` with the messages as
-JSON.
+endpoint. Huang et al. (2024) use temperature 0, or 0.01 if an endpoint refuses 0. ``shuffle``:
+whether each run has its own order of the statements, drawn with ``seed``. ``batch_size``:
+statements per request. ``history``: whether a batch is sent with the earlier batches of its run and
+their replies, as one conversation. ``runs``: number of times that the whole questionnaire is asked,
+each time in a new order; 1 by default (10 in Huang et al., 2024). ``ask_again``: number of times
+that statements without a valid answer are asked again, on their own. ``log``: whether to add a
+column ``sent`` with the messages as JSON.
 ``endpoint``: an :class:`Endpoint`; its settings can also be conditions (``timeout=30``).
 ``constrained``, only for models on this machine: whether a reply must consist of one line for each
 statement, with a valid label, so that every reply can be read; the model still chooses among the
-labels. ``raw``: whether the model continues the text of the messages, without a chat template, as a
-base model does; an endpoint is asked at ``/completions``, with ``max_tokens`` as on this machine.
+labels.
 
 On this machine a ``temperature`` of None means 1, and ``max_tokens`` of None means as many tokens
 as the lines need (plus 512 for thinking). Each reply is drawn with a seed made from ``seed``, the
@@ -59,7 +56,6 @@ from pydantic import Field, FiniteFloat, InstanceOf, NonNegativeInt, PositiveInt
 
 from ..endpoints.endpoint import Endpoint
 from ..endpoints.request_queue import RequestQueue
-from ..endpoints.secrets import mask_conditions
 from ..exceptions import ParameterError, RespondentError
 from ..files import digest_text
 from ..models.devices import resolve_device, resolve_dtype
@@ -84,8 +80,8 @@ if TYPE_CHECKING:
 _TOKENS = {"statement": 16, "before": 32, "thought": 512}
 # Conditions that are sent in a request; the endpoint decides about None.
 _OF_REQUEST = ("temperature", "max_tokens", "top_p", "reasoning_effort", "sampling_seed")
-# The template of a conversation that a base model continues.
-_RAW = r"{{ bos_token }}{{ messages | map(attribute='content') | join('\n\n') }}"
+# Settings of a request for the log-probabilities of a reply's first tokens.
+_OF_FIRST_TOKENS = {"max_tokens": 1, "logprobs": True, "top_logprobs": 20}
 
 
 class _ChatConditions(_ConversationConditions):
@@ -95,11 +91,9 @@ class _ChatConditions(_ConversationConditions):
     max_tokens: PositiveInt | None = None
     ask_again: NonNegativeInt = 2
     constrained: bool = False
-    raw: bool = False
     top_p: Annotated[FiniteFloat, Field(gt=0, le=1)] | None = None
     reasoning_effort: str | None = None
     sampling_seed: NonNegativeInt | None = None
-    body: str | None = None
     endpoint: InstanceOf[Endpoint] | None = None
 
 
@@ -123,21 +117,22 @@ class Chat(_ConversationMode):
         "batch_size": 1,
     }
 
-    def complete(self, given: dict[str, Any]) -> dict[str, Any]:
+    def complete(self, settings: dict[str, Any]) -> dict[str, Any]:
         """Return all conditions; refuse conditions that conflict."""
-        given = Endpoint.gathered(given)
-        off = [name for name in ("temperature", "max_tokens", "top_p") if given.get(name) == "none"]
-        conditions = super().complete(given | dict.fromkeys(off))
+        settings = Endpoint.gathered(settings)
+        off = [
+            name for name in ("temperature", "max_tokens", "top_p") if settings.get(name) == "none"
+        ]
+        conditions = super().complete(settings | dict.fromkeys(off))
 
         more_than_lines = conditions["think"] or conditions["reply"] != "lines"
         if conditions["constrained"] and more_than_lines:
             raise ParameterError("Constrained replies are lines only: leave out think and reply.")
 
         endpoint = conditions["endpoint"]
-        if endpoint is not None and endpoint.max_cost is not None:
-            settings = _request_settings(conditions)
-            if not (settings.get("max_tokens") or settings.get("max_completion_tokens")):
-                raise ParameterError("max_cost needs max_tokens, to limit replies: set max_tokens.")
+        has_budget = endpoint is not None and endpoint.max_cost is not None
+        if has_budget and conditions["max_tokens"] is None:
+            raise ParameterError("max_cost needs max_tokens, to limit replies: set max_tokens.")
 
         return conditions
 
@@ -151,24 +146,18 @@ class Chat(_ConversationMode):
         endpoint = conditions["endpoint"]
         source = model_here(respondent) if endpoint is None else None
         if source is not None:
-            return self._identify_here(source, dtype, conditions)
+            return self._identify_here(source, resolve_dtype(dtype), conditions)
 
         if conditions["constrained"]:
             raise ParameterError("constrained needs a model on this machine: leave it out.")
-        endpoint = (endpoint or Endpoint()).resolved()
-        model = str(respondent)
-        name = endpoint.respondent_id(model)
+        return _identify_at_endpoint(respondent, endpoint, self.name)
 
-        return Identity(name, "endpoint", model, mode=self.name, fingerprint=key_of("chat-1", name))
-
-    def _identify_here(
-        self, source: Source, dtype: str | None, conditions: dict[str, Any]
-    ) -> Identity:
+    def _identify_here(self, source: Source, dtype: str, conditions: dict[str, Any]) -> Identity:
         """Return the identity of a local model; refuse conditions that only endpoints know."""
         if conditions["reply"] == "json_schema":
             raise ParameterError("Only an endpoint can enforce a schema: use reply='json'.")
 
-        for name in ("top_p", "reasoning_effort", "sampling_seed", "body"):
+        for name in ("top_p", "reasoning_effort", "sampling_seed"):
             if conditions[name] is not None:
                 raise ParameterError(f"{name} is for an endpoint: drop it, or name an endpoint.")
 
@@ -177,28 +166,20 @@ class Chat(_ConversationMode):
                 f"{source.name} judges pairs and cannot reply: name a chat model."
             )
 
-        dtype = resolve_dtype(dtype)
         template = ""
         if source.folder and source.kind != "packed":  # a packed model's digest covers it
             file = source.folder / "chat_template.jinja"
             template = file.read_text("utf-8") if file.is_file() else ""
 
         handling = "chat-here-1", generation.HANDLING
-        return Identity(
-            respondent_id=source.name,
-            source=source.kind,
-            model=source.model,
-            revision=source.revision,
-            mode=self.name,
-            dtype=dtype,
-            fingerprint=digest_text(*handling, source.digest, dtype, template),
-        )
+        fingerprint = digest_text(*handling, source.digest, dtype, template)
+        return Identity.from_source(source, self.name, dtype, fingerprint)
 
     def open(self, respondent: str | Path, identity: Identity, **conditions: Any) -> Any:
         """Return a local model, to be loaded at its first question, or an endpoint's name."""
         if identity.source == "endpoint":
             return respondent
-        return self._when_asked(lambda: _load(respondent, identity.precision, conditions["raw"]))
+        return self._when_asked(lambda: _load_writer(respondent, identity.precision))
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Put one questionnaire to a chat model, as :meth:`answer_all` does for several."""
@@ -249,7 +230,15 @@ class Chat(_ConversationMode):
         conditions = dict(asking.conditions)
         endpoint = conditions.pop("endpoint") or Endpoint()
         asking = asking._replace(conditions=conditions)
-        jobs = [self._job(questionnaire, asking) for questionnaire in questionnaires]
+        jobs = []
+        # Calls that differ only in their number of runs would send the same requests.
+        shared = {name: value for name, value in conditions.items() if name != "runs"}
+        for questionnaire in questionnaires:
+            text = questionnaire.model_dump_json()
+            key = key_of(asking.identity.fingerprint, text, repr(shared))
+            begin = functools.partial(self.talks, questionnaire, asking)
+            questions = conditions["runs"] * len(questionnaire.items)
+            jobs.append(_Job(questionnaire, begin, questions, key))
 
         if asking.identity.source != "endpoint":
             for job in jobs:
@@ -257,7 +246,10 @@ class Chat(_ConversationMode):
 
             return
 
-        settings = _request_settings(conditions)
+        settings = {name: conditions[name] for name in _OF_REQUEST if conditions[name] is not None}
+        if "sampling_seed" in settings:
+            settings["seed"] = settings.pop("sampling_seed")
+
         rows, error = _ask_endpoint(jobs, endpoint.resolved(), asking, settings)
         for job in jobs:
             answers = rows[job.questionnaire.id]
@@ -269,27 +261,18 @@ class Chat(_ConversationMode):
         if error is not None:
             raise error
 
-    def _job(self, questionnaire: Questionnaire, asking: Asking) -> _Job:
-        begin = functools.partial(self.talks, questionnaire, asking)
-        # Calls that differ only in their number of runs would send the same requests.
-        shared = {name: value for name, value in asking.conditions.items() if name != "runs"}
-        text = questionnaire.model_dump_json()
-        key = key_of(asking.identity.fingerprint, text, repr(shared))
-        questions = asking.conditions["runs"] * len(questionnaire.items)
-        return _Job(questionnaire, begin, questions, key)
-
     def _ask_here(self, job: _Job, asking: Asking) -> list[Row]:
         """Ask a local model one questionnaire; each reply is saved at once."""
         cut_off: set[str] = set()
         asking.bar.expect(job.questions)
 
-        with _stored_replies(job, asking) as replies:
+        with _open_replies(job, asking) as replies:
 
             def reply_to_all(turns: list[Turn]) -> list[Reply]:
                 keys = []
                 new = {}
                 for turn in turns:
-                    request = _local_request(job.questionnaire, turn, asking)
+                    request = _write_request(job.questionnaire, turn, asking)
                     key = replies.key(json.dumps(request, sort_keys=True), turn)
                     keys.append(key)
                     if key not in replies.by_key:
@@ -298,7 +281,7 @@ class Chat(_ConversationMode):
                 # Requests of one length form a batch, since a reply depends only on its own length.
                 for length in sorted({request["max_tokens"] for _, request in new.values()}):
                     batch = {k: pair for k, pair in new.items() if pair[1]["max_tokens"] == length}
-                    _generate(batch, asking.respondent, replies)
+                    _generate_replies(batch, asking.respondent, replies)
 
                 cut_off.update(k for k in keys if replies.by_key[k].finish_reason == "length")
                 return [replace(replies.by_key[key], is_new=key in new) for key in keys]
@@ -324,19 +307,19 @@ def model_here(respondent: str | Path) -> Source | None:
     RespondentError
         The local model is unusable, or there is neither a model nor an endpoint.
     """
-    no_endpoint = _endpoint_error()
+    no_endpoint = _find_endpoint_error()
     name = str(respondent).strip()
-    here = isinstance(respondent, Path)
+    is_path = isinstance(respondent, Path)
     with contextlib.suppress(OSError, ValueError, RuntimeError):  # a long name, an unknown home
-        here |= Path(name).expanduser().exists()
+        is_path |= Path(name).expanduser().exists()
 
-    if here or "/" in name:  # an endpoint, if there is one, gets a hub's id
-        return find(respondent) if here or no_endpoint else None
+    if "/" in name and not is_path and no_endpoint is None:
+        return None  # an endpoint, if there is one, gets a hub's id
 
     try:
         return find(respondent)
     except RespondentError as error:
-        if not str(error).startswith("There is no respondent"):
+        if is_path or "/" in name or not str(error).startswith("There is no respondent"):
             raise
         if no_endpoint is None:
             return None
@@ -347,7 +330,14 @@ def model_here(respondent: str | Path) -> Source | None:
         ) from no_endpoint
 
 
-def _endpoint_error() -> RespondentError | None:
+def _identify_at_endpoint(respondent: str | Path, endpoint: Endpoint | None, mode: str) -> Identity:
+    """Return the identity of an endpoint's model."""
+    model = str(respondent)
+    name = (endpoint or Endpoint()).resolved().respondent_id(model)
+    return Identity(name, "endpoint", model, mode=mode, fingerprint=key_of("chat-1", name))
+
+
+def _find_endpoint_error() -> RespondentError | None:
     """Return the error of an environment that names no endpoint; None if it names one."""
     try:
         Endpoint().resolved()
@@ -356,41 +346,38 @@ def _endpoint_error() -> RespondentError | None:
     return None
 
 
-def _load(respondent: str | Path, dtype: str, raw: bool) -> _Writer:
+def _load_writer(respondent: str | Path, dtype: str) -> _Writer:
     """Return the function :func:`psychometrics.modes.generation.replies` for a model."""
     source = find(respondent)
     kind = "a causal language model, which can reply"
     model, tokenizer = load_model(source, "causal", dtype=dtype, what=kind)
     tokenizer.name_or_path = source.name
-    if raw:
-        tokenizer.chat_template = _RAW
     model = to_device(model, resolve_device(None), dtype, source.name)
     return functools.partial(generation.replies, (model, tokenizer))
 
 
-def _local_request(questionnaire: Questionnaire, turn: Turn, asking: Asking) -> dict[str, Any]:
+def _write_request(questionnaire: Questionnaire, turn: Turn, asking: Asking) -> dict[str, Any]:
     """Return everything that determines a reply."""
     conditions = as_filed(questionnaire, asking.conditions)
     temperature = conditions["temperature"]
+    most_tokens = _TOKENS["statement"] * len(turn.items) + _TOKENS["before"]
+    most_tokens += _TOKENS["thought"] if conditions["think"] else 0
     request = {
         "model": asking.identity.model,
         "temperature": 1.0 if temperature is None else float(temperature),
-        "max_tokens": conditions["max_tokens"] or _most_tokens(conditions, len(turn.items)),
+        "max_tokens": conditions["max_tokens"] or most_tokens,
         "messages": turn.messages,
     }
     if request["temperature"]:
         request["seed"] = conditions["seed"]
 
-    if conditions["raw"]:
-        request["raw"] = True
-
     if conditions["constrained"]:
-        request["form"] = _form(questionnaire, turn.items, conditions)
+        request["form"] = _write_form(questionnaire, turn.items, conditions)
 
     return request
 
 
-def _form(
+def _write_form(
     questionnaire: Questionnaire, items: Sequence[str], conditions: dict[str, Any]
 ) -> list[list[str]]:
     """Return the permitted lines of numbers and labels for a constrained reply."""
@@ -400,10 +387,10 @@ def _form(
         start = "" if number == 1 else "\n"
         labels = option_labels(options, conditions["labels"])
         form += [[f"{start}{number}:"], [f" {label}" for label in labels]]
-    return [[caesar(text, conditions["cipher"]) for text in part] for part in form]
+    return [[caesar(text, conditions["cipher"]) for text in texts] for texts in form]
 
 
-def _generate(
+def _generate_replies(
     new: dict[str, tuple[Turn, dict[str, Any]]], write: _Writer, replies: StoredReplies
 ) -> None:
     """Generate the replies to requests, and save each reply."""
@@ -436,10 +423,10 @@ def _generate(
 
 
 @contextlib.contextmanager
-def _stored_replies(job: _Job, asking: Asking) -> Iterator[StoredReplies]:
+def _open_replies(job: _Job, asking: Asking) -> Iterator[StoredReplies]:
     """Wait for other processes with the same run, to pay for it only once; then read the store."""
     name = asking.identity.respondent_id
-    manifest = {**asking.identity, **mask_conditions(asking.conditions)}
+    manifest = {**asking.identity, **asking.conditions}
     waits = functools.partial(
         asking.bar.set_postfix_str, "waiting for the same run in another process"
     )
@@ -450,28 +437,14 @@ def _stored_replies(job: _Job, asking: Asking) -> Iterator[StoredReplies]:
         yield StoredReplies(stored, asking.identity.fingerprint)
 
 
-def _request_settings(conditions: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of each request to an endpoint, except model and messages."""
-    settings = {}
-    for name in _OF_REQUEST:
-        if conditions[name] is not None:
-            settings["seed" if name == "sampling_seed" else name] = conditions[name]
-
-    body: dict[str, Any] = json.loads(conditions["body"] or "{}")
-    return settings | body
-
-
 def _ask_endpoint(
     jobs: list[_Job], endpoint: Endpoint, asking: Asking, settings: dict[str, Any]
 ) -> tuple[dict[str, list[Row]], RespondentError | None]:
     """Hold all conversations; return the answers by questionnaire, and what ended the run early."""
-    _, identity, _, bar, conditions = asking
+    identity = asking.identity
+    bar = asking.bar
     name = identity.respondent_id
     settings = {"model": identity.model, **settings}
-    if conditions["raw"] and not settings.keys() & {"max_tokens", "max_completion_tokens"}:
-        # otherwise most endpoints take 16
-        settings["max_tokens"] = _most_tokens(conditions, conditions["batch_size"])
-
     rows: dict[str, list[Row]] = {job.questionnaire.id: [] for job in jobs}
     failure = None
 
@@ -485,15 +458,15 @@ def _ask_endpoint(
     with contextlib.ExitStack() as stack:
         in_order = sorted(jobs, key=lambda job: job.key)  # or two runs could block each other
         stored = {
-            j.questionnaire.id: stack.enter_context(_stored_replies(j, asking)) for j in in_order
+            j.questionnaire.id: stack.enter_context(_open_replies(j, asking)) for j in in_order
         }
         for job in jobs:
             bar.expect(job.questions)
 
-        queue = RequestQueue(endpoint, name, settings, bar, stored, conditions["raw"])
-        _announce(queue, jobs, endpoint, bar)
+        queue = RequestQueue(endpoint, name, settings, bar, stored)
+        _print_plan(queue, jobs, endpoint, bar)
         try:
-            queue.work(_begun(jobs), finish)
+            queue.work(_begin_talks(jobs), finish)
         except RespondentError as error:
             failure = error
 
@@ -509,11 +482,11 @@ def _ask_endpoint(
     return rows, failure
 
 
-def _begun(jobs: list[_Job]) -> list[tuple[str, Talk]]:
+def _begin_talks(jobs: list[_Job]) -> list[tuple[str, Talk]]:
     return [(job.questionnaire.id, talk) for job in jobs for talk in job.begin()]
 
 
-def _announce(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: Progress) -> None:
+def _print_plan(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: Progress) -> None:
     """Announce the number of requests to a paid endpoint, and their price.
 
     Raises
@@ -524,11 +497,11 @@ def _announce(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: Pr
     is_priced = endpoint.price_in is not None or endpoint.price_out is not None
     is_shown = not bar.disable and (is_priced or bool(endpoint.api_key))
     limit = endpoint.max_cost
-    where = queue.client.where
+    place = queue.client.where
 
     if endpoint.dry_run or (limit is None and not is_shown):
         return
-    requests, stored = queue.unstored(_begun(jobs))
+    requests, stored = queue.unstored(_begin_talks(jobs))
     if not requests:
         return
 
@@ -540,7 +513,7 @@ def _announce(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: Pr
 
     if limit is not None and cheapest > limit:
         warning = (
-            f"{where}: max_cost={limit:g} is less than one request may cost ({cheapest:.4g}); "
+            f"{place}: max_cost={limit:g} is less than one request may cost ({cheapest:.4g}); "
             "raise it, or ask fewer statements at a time (batch_size) with lower max_tokens."
         )
         if not stored:
@@ -551,7 +524,7 @@ def _announce(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: Pr
     if is_shown:
         count = "1 request" if len(requests) == 1 else f"{len(requests)} requests"
         price = f"for about {cost:.4g}" if is_priced else "at an unknown price (price_in=…)"
-        line = f"{where}: {count} to be sent, of about {prompt:,} tokens, about {completion:,} "
+        line = f"{place}: {count} to be sent, of about {prompt:,} tokens, about {completion:,} "
         line += f"to be received, {price}"
         if limit is not None and cost > limit:
             line += f"; max_cost={limit:g} is less, so some will not be sent"
@@ -559,7 +532,7 @@ def _announce(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: Pr
         bar.write(f"{line}.", file=sys.stderr)
 
 
-def _first_tokens(
+def _ask_first_tokens(
     questionnaire: Questionnaire,
     asking: Asking,
     endpoint: Endpoint,
@@ -590,52 +563,31 @@ def _first_tokens(
 
     def talk(prompt: tuple[str, str], item: str) -> Talk:
         pairs = zip(("system", "user"), prompt, strict=True)
-        sent = [{"role": role, "content": content} for role, content in pairs if content]
-        reply = yield Turn(sent, 1, 1, (item,))
-        status, tokens = _read_tokens(reply)
-        return [{"prompt": prompt, "status": status, "tokens": tokens}]
+        messages = [{"role": role, "content": content} for role, content in pairs if content]
+        reply = yield Turn(messages, 1, 1, (item,))
+        tokens: Any = None
+        with contextlib.suppress(ValueError):
+            tokens = json.loads(reply.text or "")
 
-    body = json.loads(asking.conditions["body"] or "{}")
-    settings: dict[str, Any] = {"logprobs": True, "top_logprobs": 20} | body
-    if asking.conditions["raw"]:
-        settings["logprobs"] = settings.pop("top_logprobs")
+        status = "ok"
+        if reply.text is None:
+            status = reply.status
+        elif not (isinstance(tokens, dict) and tokens):
+            status = ENDED_WITHOUT_ANSWER.get((reply.finish_reason or "").lower(), "cut_off")
+            if status == "cut_off":  # all replies of one token end at their length
+                raise RespondentError(
+                    "The endpoint gives no log-probabilities, or some that are not finite or "
+                    "exceed 1 in all: use mode chat."
+                )
 
-    if "max_completion_tokens" not in body:
-        settings = {"max_tokens": 1} | settings
+        return [{"prompt": prompt, "status": status, "tokens": tokens if status == "ok" else {}}]
 
     def begin() -> list[Talk]:
         return [talk(*pair) for pair in prompts.items()]
 
     key = key_of("first tokens", asking.identity.fingerprint, questionnaire.model_dump_json())
     job = _Job(questionnaire, begin, len(prompts), key)
-    rows, error = _ask_endpoint([job], endpoint, asking, settings)
+    rows, error = _ask_endpoint([job], endpoint, asking, _OF_FIRST_TOKENS)
     if error is not None:
         raise error
     return {row["prompt"]: (row["status"], row["tokens"]) for row in rows[questionnaire.id]}
-
-
-def _read_tokens(reply: Reply) -> tuple[str, dict[str, float]]:
-    """Read log-probabilities from the reply to a prompt."""
-    if reply.text is None:
-        return reply.status, {}
-
-    tokens = None
-    with contextlib.suppress(ValueError):
-        tokens = json.loads(reply.text)
-
-    if isinstance(tokens, dict) and tokens:
-        return "ok", tokens
-    status = ENDED_WITHOUT_ANSWER.get((reply.finish_reason or "").lower(), "cut_off")
-    if status != "cut_off":  # all replies of one token end at their length
-        return status, {}
-
-    raise RespondentError(
-        "The endpoint gives no log-probabilities, or some that are not finite or exceed 1 in all: "
-        "use mode chat."
-    )
-
-
-def _most_tokens(conditions: dict[str, Any], statements: int) -> int:
-    """Return the maximum number of tokens in a reply about a given number of statements."""
-    thought = _TOKENS["thought"] if conditions["think"] else 0
-    return _TOKENS["statement"] * statements + _TOKENS["before"] + thought

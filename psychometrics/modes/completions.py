@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -110,9 +110,12 @@ def mine(
     """
     check_numbers(k=k)
     check_flags(whole_words=whole_words, progress=progress)
-    templates = _checked_templates(templates)
-    name, digest = _name_and_digest(model)
-    kind = "masked" if model == "embedded" else _model_kind(model)
+    templates = [] if templates is None else list(templates)  # a column has no truth value
+    if not templates:
+        raise ParameterError("There are no templates to complete: give at least one.")
+
+    _check_masks(templates, "templates")
+    name, digest, kind = _identify_model(model)
 
     # The length, once an option, is still a part of the keys.
     options = {"kind": kind, "k": k, "length": None, "whole_words": whole_words}
@@ -126,13 +129,17 @@ def mine(
         if missing:
             loaded = load_masked_lm() if model == "embedded" else load_model(find(model), kind)
             network = to_device(loaded[0], device, "float32", name)
-            fill = {"masked": _masked, "causal": _causal, "encoder-decoder": _infilled}[kind]
+            fill = {
+                "masked": _complete_masked,
+                "causal": _complete_causal,
+                "encoder-decoder": _complete_infilled,
+            }[kind]
             complete = functools.partial(fill, network, loaded[1], k=k, whole_words=whole_words)
             with tqdm(total=len(missing), desc=name, unit="template", disable=not progress) as bar:
                 while missing:
                     batch, completions = _compute_first(missing[:_BATCH], complete, identity)
                     missing = missing[len(batch) :]
-                    rows = _rows(batch, completions)
+                    rows = _list_rows(batch, completions)
                     stored.collect(rows, [key for text in batch for key in keys[text]], len(batch))
                     bar.update(len(batch))
 
@@ -141,18 +148,34 @@ def mine(
     return rows.reset_index(drop=True).assign(respondent_id=name)[["respondent_id", *_COLUMNS]]
 
 
-def _name_and_digest(model: str | Path) -> tuple[str, str]:
-    """Return the name and the digest of a model that completes texts."""
+def _identify_model(model: str | Path) -> tuple[str, str, str]:
+    """Return a model's name, digest and kind, from its configuration and its tokenizer's mask."""
     if model == "embedded":
-        return "embedded", sha256(*sorted(embedded_head("mlm")[0].iterdir()))
+        return "embedded", sha256(*sorted(embedded_head("mlm")[0].iterdir())), "masked"
+
+    from transformers.models.auto import modeling_auto as auto
 
     source = find(model)
     if source.kind == "embedded":
         raise RespondentError(f"{model} judges pairs and cannot complete text: name 'embedded'.")
-    return source.name, source.digest
+
+    config = load_config(model)
+    maskable = type(config) in auto.MODEL_FOR_MASKED_LM_MAPPING
+    if maskable and load_tokenizer(model).mask_token is not None:
+        kind = "masked"
+    elif config.is_encoder_decoder:
+        kind = "encoder-decoder"
+    elif type(config) in auto.MODEL_FOR_CAUSAL_LM_MAPPING:
+        kind = "causal"
+    else:
+        raise RespondentError(
+            f"{model} cannot complete text: name a masked, a causal or a T5 model."
+        )
+
+    return source.name, source.digest, kind
 
 
-def _rows(batch: list[str], completions: list[list[_Completion]]) -> pd.DataFrame:
+def _list_rows(batch: list[str], completions: list[list[_Completion]]) -> pd.DataFrame:
     """Return a row for each completion of each template; refuse values that are not finite."""
     rows = [
         (text, rank, words, logprob)
@@ -201,10 +224,7 @@ def templates(source: str | Path = "own") -> pd.DataFrame:
         path = data_dir() / "beliefs" / "own_templates.csv"
         frame = text_table(path if str(source) == "own" else source, ["template"])
 
-    wrong = frame.index[frame["template"].str.count(re.escape(MASK)) != 1]
-    if len(wrong):
-        raise ParameterError(f"{source}, template {wrong[0] + 1}: write {MASK} exactly once.")
-
+    _check_masks(frame["template"], str(source))
     return frame
 
 
@@ -267,25 +287,8 @@ def model_names(models: str) -> list[str]:
     return names
 
 
-def _model_kind(model: str | Path) -> str:
-    """Return the kind of a model, from its configuration and its tokenizer's mask."""
-    from transformers.models.auto import modeling_auto as auto
-
-    config = load_config(model)
-    maskable = type(config) in auto.MODEL_FOR_MASKED_LM_MAPPING
-    if maskable and load_tokenizer(model).mask_token is not None:
-        return "masked"
-
-    if config.is_encoder_decoder:
-        return "encoder-decoder"
-    if type(config) in auto.MODEL_FOR_CAUSAL_LM_MAPPING:
-        return "causal"
-
-    raise RespondentError(f"{model} cannot complete text: name a masked, a causal or a T5 model.")
-
-
 @torch.inference_mode()
-def _masked(
+def _complete_masked(
     network: Any, tokenizer: Any, batch: list[str], k: int, whole_words: bool
 ) -> list[list[_Completion]]:
     """Return the top K tokens at the mask, with one forward pass per batch."""
@@ -297,7 +300,7 @@ def _masked(
         raise RespondentError("A template is too long and lost its mask: use shorter ones.")
 
     logits = network(**inputs).logits.float()[places]
-    ids, logprobs = _best(logits, _allowed(tokenizer, whole_words), k)
+    ids, logprobs = _choose_best(logits, _find_allowed(tokenizer, whole_words), k)
     words = [
         [tokenizer.decode([i]).strip().removeprefix("##") for i in row] for row in ids.tolist()
     ]
@@ -306,11 +309,11 @@ def _masked(
 
 
 @torch.inference_mode()
-def _causal(
+def _complete_causal(
     network: Any, tokenizer: Any, batch: list[str], k: int, whole_words: bool
 ) -> list[list[_Completion]]:
     """Return the top K first tokens after the template's beginning, each continued to a word."""
-    allowed = _allowed(tokenizer, whole_words)
+    allowed = _find_allowed(tokenizer, whole_words)
     answers = []
     for text in batch:
         # A space before the mask belongs to the token after it, so it is stripped here.
@@ -319,13 +322,13 @@ def _causal(
         if not ids.shape[1]:
             raise RespondentError(f"'{text}' begins with its mask: put words before it.")
 
-        logits, step = _read_on(network, ids)
+        logits, step = _continue_texts(network, ids)
         answers.append(_finish_words(step, logits, allowed, k, tokenizer, set()))
 
     return answers
 
 
-def _read_on(network: Any, ids: torch.Tensor) -> tuple[torch.Tensor, _Step]:
+def _continue_texts(network: Any, ids: torch.Tensor) -> tuple[torch.Tensor, _Step]:
     """Return the logits after texts, and a function that returns logits after further tokens.
 
     The states of earlier tokens are cached, so that a step reads one token per row; a model without
@@ -340,7 +343,7 @@ def _read_on(network: Any, ids: torch.Tensor) -> tuple[torch.Tensor, _Step]:
         nonlocal in_past
         if past is None:
             texts = torch.cat([ids.expand(len(rows), -1), added[rows]], dim=1)
-            return _last_logits(network(input_ids=texts))
+            return _select_last_logits(network(input_ids=texts))
 
         if in_past is None:
             past.batch_repeat_interleave(len(added))
@@ -352,19 +355,19 @@ def _read_on(network: Any, ids: torch.Tensor) -> tuple[torch.Tensor, _Step]:
             in_past = rows
 
         last = added[rows][:, -1:]
-        return _last_logits(network(input_ids=last, past_key_values=past, use_cache=True))
+        return _select_last_logits(network(input_ids=last, past_key_values=past, use_cache=True))
 
-    return _last_logits(out), step
+    return _select_last_logits(out), step
 
 
-def _last_logits(output: Any) -> torch.Tensor:
+def _select_last_logits(output: Any) -> torch.Tensor:
     """Return a model's logits at the last token of each row, in float32."""
     logits: torch.Tensor = output.logits
     return logits[:, -1].float()
 
 
 @torch.inference_mode()
-def _infilled(
+def _complete_infilled(
     network: Any, tokenizer: Any, batch: list[str], k: int, whole_words: bool
 ) -> list[list[_Completion]]:
     """Return the top K first tokens after the sentinel, continued to a word or a sentinel."""
@@ -376,7 +379,7 @@ def _infilled(
     start = tokenizer.pad_token_id if start is None else start
     begun = torch.tensor([[start, sentinel]], device=network.device)
     none_yet = torch.empty((1, 0), dtype=torch.long, device=network.device)
-    allowed = _allowed(tokenizer, whole_words)
+    allowed = _find_allowed(tokenizer, whole_words)
     answers = []
     for text in batch:
         inputs = _encode(tokenizer, [text.replace(MASK, "<extra_id_0>")], network)
@@ -393,7 +396,7 @@ def _infilled(
                 attention_mask=mask.expand(len(rows), -1),
                 decoder_input_ids=torch.cat([begun.expand(len(rows), -1), added[rows]], dim=1),
             )
-            return _last_logits(output)
+            return _select_last_logits(output)
 
         logits = step(none_yet, np.arange(1))
         answers.append(_finish_words(step, logits, allowed, k, tokenizer, {following}))
@@ -410,7 +413,7 @@ def _finish_words(
     stops: set[int],
 ) -> list[_Completion]:
     """Continue each of the best first tokens greedily to the end of its word."""
-    (ids,), (logprobs,) = _best(logits, allowed, k)
+    (ids,), (logprobs,) = _choose_best(logits, allowed, k)
     added = ids[:, None]
     is_open = np.ones(len(ids), dtype=bool)
     ends = np.ones(len(ids), dtype=int)
@@ -445,7 +448,7 @@ def _starts_word(tokenizer: Any, token: int) -> bool:
     return piece[:1] in "Ġ▁ " or not bare[:1].isalnum()
 
 
-def _allowed(tokenizer: Any, whole_words: bool) -> NDArray[np.bool_]:
+def _find_allowed(tokenizer: Any, whole_words: bool) -> NDArray[np.bool_]:
     """Return which tokens may come first: no special tokens, and optionally only whole words."""
     size = len(tokenizer)
     allowed = np.ones(size, dtype=bool)
@@ -466,7 +469,7 @@ def _allowed(tokenizer: Any, whole_words: bool) -> NDArray[np.bool_]:
     return allowed
 
 
-def _best(
+def _choose_best(
     logits: torch.Tensor, allowed: NDArray[np.bool_], k: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return ids and log-probabilities of the best allowed tokens, each of shape (n, k)."""
@@ -498,13 +501,12 @@ def _encode(
     return {name: inputs[name].to(network.device) for name in names if name in inputs}
 
 
-def _checked_templates(templates: Sequence[str] | None) -> list[str]:
-    """Return templates as a list; refuse texts without exactly one mask."""
-    texts = [] if templates is None else list(templates)  # a column has no truth value
-    if not texts:
-        raise ParameterError("There are no templates to complete: give at least one.")
-    for text in texts:
+def _check_masks(templates: Iterable[Any], place: str) -> None:
+    """Refuse texts without exactly one mask."""
+    for number, text in enumerate(templates, start=1):
         is_text = isinstance(text, str) and not re.search("[\ud800-\udfff]", text)
         if not is_text or text.count(MASK) != 1:
-            raise ParameterError(f"{text!r}: write {MASK} exactly once, for the missing words.")
-    return texts
+            raise ParameterError(
+                f"{place}, template {number}, {text!r}: write {MASK} exactly once, for the missing "
+                "words."
+            )

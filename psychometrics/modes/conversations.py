@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 from pydantic import NonNegativeInt, PositiveInt
 
-from ..endpoints.secrets import mask_conditions
 from ..exceptions import ParameterError
 from ..progress import Progress
 from ..questionnaires import Item, Questionnaire
@@ -41,7 +40,7 @@ ENDED_WITHOUT_ANSWER = {
     "prohibited_content": "refused", "blocklist": "refused", "tool_call": "tool_call"}  # fmt: skip
 """The statuses of unanswered statements, by the reason why a reply ended early."""
 # An item of a batch, with the order of its options and its place in the run, from 1.
-_Part = tuple[Item, tuple[int, ...], int]
+_Question = tuple[Item, tuple[int, ...], int]
 
 
 class _ConversationConditions(Conditions):
@@ -70,9 +69,9 @@ class _ConversationMode(Mode):
     sends = "messages"
     needs_options = True
 
-    def complete(self, given: dict[str, Any]) -> dict[str, Any]:
+    def complete(self, settings: dict[str, Any]) -> dict[str, Any]:
         """Return all conditions; refuse conditions that conflict."""
-        conditions = super().complete(given)
+        conditions = super().complete(settings)
         if conditions["reply"] == "json_schema" and conditions["cipher"]:
             raise ParameterError("A reply in cipher fits no schema: leave out one of the two.")
         return conditions
@@ -130,7 +129,7 @@ class _ConversationMode(Mode):
         -------
         DataFrame
             A row for each message: ``run``, ``request`` (from 1), the ``items`` that it asks,
-            ``role`` (``text`` for a base model to continue) and ``content``. With ``history``, the
+            ``role`` and ``content``. With ``history``, the
             earlier messages and replies of a run are sent, too.
 
         Examples
@@ -151,13 +150,8 @@ class _ConversationMode(Mode):
             with contextlib.suppress(StopIteration):
                 while True:
                     number += 1
-                    prompt = turn.messages
-                    if conditions.get("raw"):
-                        text = "\n\n".join(message["content"] for message in prompt)
-                        prompt = [{"role": "text", "content": text}]
-
                     request = {"run": turn.run, "request": number, "items": " ".join(turn.items)}
-                    rows += [request | message for message in prompt]
+                    rows += [request | message for message in turn.messages]
                     turn = talk.send(Reply(None, status="unasked"))
 
         return pd.DataFrame(rows)
@@ -204,10 +198,10 @@ class _ConversationMode(Mode):
         table = tidy(sorted(rows, key=lambda r: (r["run"], place[r["item_id"]])), questionnaire)
         names = ["role", "wording", "think", "labels", "order", "cipher", "reply", "temperature",
                  "constrained"]  # fmt: skip
-        optional = ("top_p", "reasoning_effort", "sampling_seed", "body")
+        optional = ("top_p", "reasoning_effort", "sampling_seed")
         names += [name for name in optional if conditions.get(name) is not None]
         columns = {name: conditions[name] for name in names if name in conditions}
-        return table.assign(**mask_conditions(columns))
+        return table.assign(**columns)
 
 
 @dataclass(frozen=True)
@@ -219,7 +213,7 @@ class _Conversation:
     parse: Parser
     who: Row  # the respondent, the mode and the run
 
-    def batches(self) -> list[list[_Part]]:
+    def batches(self) -> list[list[_Question]]:
         """Split the run into batches of items, each item with its option order and its place."""
         # The order depends only on the run's number, not on the number of runs.
         rng = np.random.default_rng([self.conditions["seed"], self.who["run"]])
@@ -234,14 +228,14 @@ class _Conversation:
                 order = tuple(rng.permutation(count).tolist())
             orders[count] = order[::-1] if self.conditions["order"] == "reversed" else order
 
-        parts = [
+        questions = [
             (item, orders[len(self.questionnaire.choices(item))], position)
             for position, item in enumerate(items, start=1)
         ]
         size = self.conditions["batch_size"]
-        return [parts[start : start + size] for start in range(0, len(parts), size)]
+        return [questions[start : start + size] for start in range(0, len(questions), size)]
 
-    def hold(self, batches: list[list[_Part]]) -> Talk:
+    def hold(self, batches: list[list[_Question]]) -> Talk:
         """Ask batches in turn, each after the history so far, and return a row per item."""
         history: list[dict[str, str]] = []
         rows: dict[str, Row] = {}
@@ -249,12 +243,12 @@ class _Conversation:
         for batch in batches:
             unanswered = batch
             for attempt in range(1, self.conditions["ask_again"] + 2):
-                turn = self._turn(unanswered, history, attempt)
+                turn = self._write_turn(unanswered, history, attempt)
                 reply = yield turn
                 if self.conditions["history"] and reply.text is not None:
                     history = [*turn.messages, {"role": "assistant", "content": reply.text}]
 
-                answers = self._read(reply, unanswered)
+                answers = self._read_reply(reply, unanswered)
                 for (item, order, position), answer in zip(unanswered, answers, strict=True):
                     status, value = answer
                     row = self.who | {"item_id": item.id, "value": value, "status": status}
@@ -266,13 +260,17 @@ class _Conversation:
 
                     rows[item.id] = row
 
-                unanswered = [part for part in unanswered if rows[part[0].id]["status"] != "ok"]
+                unanswered = [
+                    question for question in unanswered if rows[question[0].id]["status"] != "ok"
+                ]
                 if not unanswered or reply.text is None:
                     break
 
         return list(rows.values())
 
-    def _turn(self, batch: list[_Part], history: list[dict[str, str]], attempt: int) -> Turn:
+    def _write_turn(
+        self, batch: list[_Question], history: list[dict[str, str]], attempt: int
+    ) -> Turn:
         """Return the turn that asks the items of a batch."""
         conditions = self.conditions
         items = [item for item, _, _ in batch]
@@ -286,11 +284,11 @@ class _Conversation:
 
         if conditions["reply"] == "json_schema":
             labels = conditions["labels"]
-            form = _reply_schema(self.questionnaire, items, labels, conditions["think"])
+            form = _write_schema(self.questionnaire, items, labels, conditions["think"])
 
         return Turn(prompt, self.who["run"], attempt, tuple(item.id for item in items), form)
 
-    def _read(self, reply: Reply, batch: list[_Part]) -> Sequence[tuple[str, Any]]:
+    def _read_reply(self, reply: Reply, batch: list[_Question]) -> Sequence[tuple[str, Any]]:
         """Read a reply; if it ended early, the unanswered items get a status that says so."""
         if reply.text is None:
             return [(reply.status, None)] * len(batch)
@@ -320,7 +318,7 @@ class _Conversation:
         return results
 
 
-def _reply_schema(
+def _write_schema(
     questionnaire: Questionnaire, items: Sequence[Item], labels: str, think: bool
 ) -> dict[str, Any]:
     """Return the ``response_format`` of a request to an OpenAI-compatible endpoint.

@@ -72,7 +72,7 @@ class Custom(_ConversationMode):
         """
         _, identity, store, bar, conditions = asking
         conditions = dict(conditions)
-        parse = _checked_parser(conditions.pop("parse") or parse_reply)
+        parse = _check_parser(conditions.pop("parse") or parse_reply)
         talks = self.talks(questionnaire, asking, parse)
         bar.expect(conditions["runs"] * len(questionnaire.items))
         rows: list[Row] = []
@@ -86,18 +86,18 @@ class Custom(_ConversationMode):
                 replies = StoredReplies(stack.enter_context(stored), identity.fingerprint)
 
             def reply_to_all(turns: list[Turn]) -> list[Reply]:
-                return [_reply(turn, asking, replies) for turn in turns]
+                return [_request_reply(turn, asking, replies) for turn in turns]
 
             for talk in talks:  # in turn, so that the bar advances after each
                 rows += self.hold([talk], asking, reply_to_all)
 
         if any(isinstance(row["value"], dict) for row in rows):
-            rows = [one for row in rows for one in _weighed(row, questionnaire)]
+            rows = [option_row for row in rows for option_row in _weigh_options(row, questionnaire)]
 
         return self.table(rows, questionnaire, conditions)
 
 
-def _reply(turn: Turn, asking: Asking, replies: StoredReplies | None) -> Reply:
+def _request_reply(turn: Turn, asking: Asking, replies: StoredReplies | None) -> Reply:
     """Return the stored reply to a turn, or else call the function."""
     text = json.dumps(turn.messages, sort_keys=True)
     key = replies.key(text, turn) if replies else ""
@@ -123,7 +123,7 @@ def _reply(turn: Turn, asking: Asking, replies: StoredReplies | None) -> Reply:
     return dataclasses.replace(reply, is_new=True)
 
 
-def _checked_parser(parse: Parser) -> Parser:
+def _check_parser(parse: Parser) -> Parser:
     """Wrap a parser to check that it returns a pair or a dict for each item."""
 
     def parse_all(
@@ -137,7 +137,7 @@ def _checked_parser(parse: Parser) -> Parser:
         for place, (item, order) in enumerate(zip(items, orders, strict=True)):
             if place < len(answers) and isinstance(answers[place], dict):
                 options = questionnaire.choices(item)
-                answers[place] = _probabilities(answers[place], options, labels, order)
+                answers[place] = _share_options(answers[place], options, labels, order)
 
         are_pairs = all(isinstance(answer, tuple) and len(answer) == 2 for answer in answers)
         if len(answers) != len(items) or not are_pairs:
@@ -149,7 +149,7 @@ def _checked_parser(parse: Parser) -> Parser:
     return parse_all
 
 
-def _probabilities(
+def _share_options(
     by_label: Mapping[Any, float], options: Sequence[Option], labels: str, order: tuple[int, ...]
 ) -> tuple[str, dict[float | str, float] | None]:
     """Return the status and the probability of each value, given probabilities of labels."""
@@ -171,7 +171,7 @@ def _probabilities(
     return "ok", {value: share / total for value, share in shares.items()}
 
 
-def _weighed(row: Row, questionnaire: Questionnaire) -> list[Row]:
+def _weigh_options(row: Row, questionnaire: Questionnaire) -> list[Row]:
     """Turn an answer given as probabilities into its expected value, or a row for each option."""
     shares = row["value"] if isinstance(row["value"], dict) else {row["value"]: 1.0}
     if row["status"] != "ok":

@@ -119,10 +119,10 @@ def replies(
     count = len(conversations)
     seeds = range(count) if seeds is None else seeds
     forms = [None] * count if forms is None else forms
-    ends = _end_tokens(model, tokenizer)
+    ends = _find_end_tokens(model, tokenizer)
     encoded = [encode(tokenizer, conversation) for conversation in conversations]
     check_length(encoded, model, tokenizer, max_tokens)
-    form_tokens = [_form_tokens(tokenizer, form, ends) for form in forms]
+    form_tokens = [_encode_form(tokenizer, form, ends) for form in forms]
 
     dtype = str(model.dtype).removeprefix("torch.")
     identity = Identity("The model with these conversations", dtype=dtype, device=str(model.device))
@@ -189,12 +189,12 @@ def encode(tokenizer: PreTrainedTokenizerBase, conversation: _Conversation) -> l
     """
     if not tokenizer.chat_template:
         name = getattr(tokenizer, "name_or_path", "") or "This model"
-        raise RespondentError(f"{name} has no chat template: use raw=True, or mode 'options'.")
+        raise RespondentError(f"{name} has no chat template: use mode 'options'.")
 
     forms = [list(conversation)]
     if len(forms[0]) > 1 and forms[0][0]["role"] == "system":
-        system, user, *rest = conversation
-        forms.append([user | {"content": f"{system['content']}\n\n{user['content']}"}, *rest])
+        system, user, *turns = conversation
+        forms.append([user | {"content": f"{system['content']}\n\n{user['content']}"}, *turns])
 
     for form in forms:
         try:
@@ -210,7 +210,7 @@ def encode(tokenizer: PreTrainedTokenizerBase, conversation: _Conversation) -> l
     ) from refused
 
 
-def _end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[int]:
+def _find_end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[int]:
     """Return the tokens that end a reply, by the settings of the model and its tokenizer."""
     of_model = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
     tokens = list(of_model) if isinstance(of_model, list | tuple) else [of_model]
@@ -285,7 +285,7 @@ class _TokenChoice:
             if form is None:
                 continue
 
-            allowed = sorted(_next_tokens(form, ids[row, self.start :].tolist()))
+            allowed = sorted(_find_next_tokens(form, ids[row, self.start :].tolist()))
             if allowed:
                 allowed_scores = scores[row, allowed]
                 scores[row] = float("-inf")
@@ -302,26 +302,26 @@ class _TokenChoice:
         return scores
 
 
-def _next_tokens(form: _FormTokens, reply: list[int]) -> set[int]:
+def _find_next_tokens(form: _FormTokens, reply: list[int]) -> set[int]:
     """Return the tokens with which a form lets a reply go on; none if the reply is complete."""
     allowed: set[int] = set()
     places = [(0, 0)]  # a part of the form, and the place in the reply where it begins
     while places:
-        part, start = places.pop()
-        rest = reply[start:]
-        for text in form[part] if part < len(form) else []:
-            common = min(len(text), len(rest))
-            if text[:common] != rest[:common]:
+        number, start = places.pop()
+        remainder = reply[start:]
+        for text in form[number] if number < len(form) else []:
+            common = min(len(text), len(remainder))
+            if text[:common] != remainder[:common]:
                 continue
-            if len(text) > len(rest):
-                allowed.add(text[len(rest)])
+            if len(text) > len(remainder):
+                allowed.add(text[len(remainder)])
             else:
-                places.append((part + 1, start + len(text)))
+                places.append((number + 1, start + len(text)))
 
     return allowed
 
 
-def _form_tokens(
+def _encode_form(
     tokenizer: PreTrainedTokenizerBase, form: _Form | None, ends: list[int]
 ) -> _FormTokens | None:
     """Return a form's texts as tokens, with the reply's end as the last part."""
@@ -330,6 +330,6 @@ def _form_tokens(
     parts = [
         [tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts] for texts in form
     ]
-    if not all(part and all(part) for part in parts):
+    if not all(texts and all(texts) for texts in parts):
         raise ParameterError(f"Each part of a form needs texts, none of them empty; got {form!r}.")
     return [*parts, [ends[:1]]]

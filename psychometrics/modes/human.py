@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -42,11 +41,6 @@ class Human(Mode):
         """Return the identity of the person with the given name."""
         if not isinstance(respondent, str) or not respondent.strip():
             raise ParameterError(f"A person needs a name: give text, not {respondent!r}.")
-        if _is_path(respondent):
-            raise ParameterError(
-                f"{respondent}: this name is a file or folder; name a person, or read "
-                "a table of answers with --answers."
-            )
         fingerprint = key_of("human-1", respondent)
         return Identity(respondent, "person", mode=self.name, fingerprint=fingerprint)
 
@@ -63,39 +57,34 @@ class Human(Mode):
         An interrupted session resumes at the first item without an answer. The last answer to an
         item counts.
         """
-        conditions = asking.conditions
-        sitting = _Sitting(questionnaire, asking.identity, conditions["run"], asking.store)
+        run = asking.conditions["run"]
+        sitting = _Sitting(questionnaire, asking, run)
         before = len(sitting.answers)
         asking.bar.expect(len(questionnaire.items), before)
 
-        if conditions["read"] is not None:
-            _ask(sitting, conditions["read"], conditions["write"])
+        if asking.conditions["read"] is not None:
+            sitting.ask(asking.conditions["read"], asking.conditions["write"])
 
         # Updated earlier, the bar would write among the questions.
         asking.bar.update(len(sitting.answers) - before)
-        return sitting.table()
-
-
-def _is_path(name: str) -> bool:
-    """Return whether a name is a path; a folder's name counts only if it has a separator."""
-    try:
-        path = Path(name).expanduser()
-        return path.is_file() or ("/" in name and path.exists())
-    except (OSError, ValueError, RuntimeError):  # the name is too long, or an unknown home
-        return False
+        items = [item.id for item in questionnaire.items]
+        values = pd.Series([sitting.answers.get(item) for item in items], dtype=float)
+        table = pd.DataFrame({"item_id": items, "value": values})
+        table["status"] = values.isna().map({True: "missing", False: "ok"})
+        person = {"respondent_id": asking.identity.respondent_id, "mode": "human", "run": run}
+        return tidy(table.assign(**person), questionnaire)
 
 
 class _Sitting:
     """A person's answers so far, which are saved one by one."""
 
-    def __init__(
-        self, questionnaire: Questionnaire, identity: Identity, run: int, store: str | Path | None
-    ) -> None:
-        self.questionnaire = questionnaire
-        self.identity = identity
-        self.run = run
+    def __init__(self, questionnaire: Questionnaire, asking: Asking, run: int) -> None:
+        identity = asking.identity
         name = identity.respondent_id
-        self.stored = StoredAnswers(store, "human", questionnaire.id, name, dict(identity))
+        self.questionnaire = questionnaire
+        self.fingerprint = identity.fingerprint
+        self.run = run
+        self.stored = StoredAnswers(asking.store, "human", questionnaire.id, name, dict(identity))
         self.answers: dict[str, float | None] = {}
         self.number = 0
 
@@ -114,28 +103,54 @@ class _Sitting:
         options = [f"{o.value:g} {o.label}" for o in self.questionnaire.choices(item)]
         return key_of(self.questionnaire.statement(item), *options)
 
-    def keep(self, item: Item, value: float | None) -> None:
-        """Save an answer; None stands for a skipped item."""
+    def ask(self, read: Callable[..., Any], write: Callable[..., Any]) -> None:
+        """Ask the items from the first without an answer on, until the person leaves."""
+        questionnaire = self.questionnaire
+        items = questionnaire.items
+        write(f"{questionnaire.title}\n{questionnaire.instructions}")
+        write("Type a number; b goes back, s skips, q leaves; answers are saved at once.")
+        place = next((i for i, item in enumerate(items) if item.id not in self.answers), len(items))
+
+        while True:
+            options = {}
+            prompt = "Done. Enter finishes, b goes back: "
+            if place < len(items):
+                item = items[place]
+                options = {f"{option.value:g}": option for option in questionnaire.choices(item)}
+                current = self.answers.get(item.id)
+                now = f" (now {current:g})" if current is not None else ""
+                write(f"\n{place + 1} of {len(items)}: {_text(questionnaire, item, now)}")
+                prompt = "> "
+
+            try:
+                typed = read(prompt).strip().lower()
+            except (EOFError, RuntimeError):  # RuntimeError: the terminal's input is closed
+                break
+
+            if typed == "b":
+                place = max(place - 1, 0)
+            elif typed == "q" or place == len(items):
+                break
+            elif typed == "s" or typed in options:
+                self._save(item, float("nan") if typed == "s" else float(options[typed].value))
+                place += 1
+            else:
+                write(f"Type one of {', '.join(options)}, or b, s, q.")
+
+    def _save(self, item: Item, value: float) -> None:
+        """Save an answer; NaN stands for a skipped item."""
         self.number += 1
         row = {
             "run": self.run,
             "item_id": item.id,
             "number": self.number,
-            "value": float("nan") if value is None else float(value),
+            "value": value,
             "asked": self._digest(item),
         }
         # The time separates two simultaneous sessions.
-        key = key_of(self.identity.fingerprint, item.id, str(self.number), str(time.time_ns()))
+        key = key_of(self.fingerprint, item.id, str(self.number), str(time.time_ns()))
         self.stored.add(pd.DataFrame([row], index=pd.Index([key], name="key")))
-        self.answers[item.id] = value
-
-    def table(self) -> pd.DataFrame:
-        items = [item.id for item in self.questionnaire.items]
-        values = pd.Series([self.answers.get(item) for item in items], dtype=float)
-        who = {"respondent_id": self.identity.respondent_id, "mode": "human", "run": self.run}
-        rows = pd.DataFrame({"item_id": items, "value": values}).assign(**who)
-        rows["status"] = values.isna().map({True: "missing", False: "ok"})
-        return tidy(rows, self.questionnaire)
+        self.answers[item.id] = None if pd.isna(value) else value
 
 
 def _text(questionnaire: Questionnaire, item: Item, now: str = "") -> str:
@@ -143,39 +158,3 @@ def _text(questionnaire: Questionnaire, item: Item, now: str = "") -> str:
     options = questionnaire.choices(item)
     lines = [f"  {option.value:g}  {option.label}" for option in options]
     return "\n".join([f"{questionnaire.statement(item)}{now}", *lines])
-
-
-def _ask(sitting: _Sitting, read: Callable[..., Any], write: Callable[..., Any]) -> None:
-    questionnaire = sitting.questionnaire
-    answers = sitting.answers
-    items = questionnaire.items
-    write(f"{questionnaire.title}\n{questionnaire.instructions}")
-    write("Type a number; b goes back, s skips, q leaves; answers are saved at once.")
-    place = next((i for i, item in enumerate(items) if item.id not in answers), len(items))
-
-    while True:
-        options = {}
-        if place == len(items):
-            prompt = "Done. Enter finishes, b goes back: "
-        else:
-            item = items[place]
-            options = {f"{option.value:g}": option for option in questionnaire.choices(item)}
-            current = answers.get(item.id)
-            now = f" (now {current:g})" if current is not None else ""
-            write(f"\n{place + 1} of {len(items)}: {_text(questionnaire, item, now)}")
-            prompt = "> "
-
-        try:
-            typed = read(prompt).strip().lower()
-        except (EOFError, RuntimeError):  # RuntimeError: the terminal's input is closed
-            break
-
-        if typed == "b":
-            place = max(place - 1, 0)
-        elif typed == "q" or place == len(items):
-            break
-        elif typed == "s" or typed in options:
-            sitting.keep(item, None if typed == "s" else options[typed].value)
-            place += 1
-        else:
-            write(f"Type one of {', '.join(options)}, or b, s, q.")

@@ -43,7 +43,7 @@ class _LMRespondent(_PromptRespondent):
 
     def batches(self, prompts: Sequence[Prompt]) -> Iterator[tuple[list[Prompt], Probabilities]]:
         """Yield distinct prompts with their answers, shape (n, 1), batch by batch."""
-        waiting = sorted(set(prompts), key=_without_intensifier)
+        waiting = sorted(set(prompts), key=_sort_key)
         while waiting:
             batch, values = _compute_first(
                 waiting[: self.batch_size],
@@ -131,7 +131,7 @@ class Causal(LanguageMode):
 
 
 @torch.inference_mode()
-def _masked(
+def _score_masked(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[Prompt]
 ) -> Probabilities:
     """Return the probability of the intensifier, shape (n,).
@@ -139,6 +139,7 @@ def _masked(
     It is the product of the probabilities of the intensifier's tokens, computed from left to right,
     each with all later tokens still masked.
     """
+    network: Any = model
     encoded, spans = _encode_and_locate(model, tokenizer, prompts)
     inputs = tokenizer.pad({"input_ids": encoded}, return_tensors="pt").to(model.device)
     ids = inputs["input_ids"].clone()
@@ -153,18 +154,27 @@ def _masked(
         truth = ids[rows, places]
         # Prompts that differ only in a masked intensifier are the same input.
         texts = torch.cat([inputs["input_ids"][rows], places[:, None]], dim=1)
-        texts, where = torch.unique(texts, dim=0, return_inverse=True)
+        texts, inverse = torch.unique(texts, dim=0, return_inverse=True)
         mask = torch.zeros(len(texts), ids.shape[1], dtype=torch.long, device=model.device)
-        mask[where] = inputs["attention_mask"][rows]
-        logs = _logits_at(model, texts[:, :-1], mask, texts[:, -1]).float().log_softmax(dim=-1)
-        total[rows] += logs[where, truth]
+        mask[inverse] = inputs["attention_mask"][rows]
+        if hasattr(model, "cls"):
+            # The vocabulary layer costs as much as the encoder, so BERT's head is applied to one
+            # token a text.
+            hidden = network.base_model(input_ids=texts[:, :-1], attention_mask=mask)
+            logits = network.cls(hidden.last_hidden_state[range(len(texts)), texts[:, -1]])
+        else:
+            logits = network(input_ids=texts[:, :-1], attention_mask=mask).logits
+            logits = logits[range(len(texts)), texts[:, -1]]
+
+        logs = logits.float().log_softmax(dim=-1)
+        total[rows] += logs[inverse, truth]
         inputs["input_ids"][rows, places] = truth
 
     return total.exp().cpu().numpy()
 
 
 @torch.inference_mode()
-def _causal(
+def _score_causal(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     prompts: Sequence[Prompt],
@@ -204,7 +214,7 @@ def _causal(
 
 
 @torch.inference_mode()
-def _next_sentence(
+def _score_next_sentence(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[Prompt]
 ) -> Probabilities:
     """Return the probability that the hypothesis follows the premise, shape (n,).
@@ -213,11 +223,11 @@ def _next_sentence(
     2019).
     """
     premises, hypotheses, _ = (list(texts) for texts in zip(*prompts, strict=True))
-    return _class_shares(model, tokenizer, premises, hypotheses)[:, 0]
+    return _score_classes(model, tokenizer, premises, hypotheses)[:, 0]
 
 
 @torch.inference_mode()
-def _acceptable(
+def _score_acceptability(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[Prompt]
 ) -> Probabilities:
     """Return the probability that premise and hypothesis are well formed, shape (n,).
@@ -225,10 +235,10 @@ def _acceptable(
     It is the second output of a classifier with two outputs that was trained on CoLA.
     """
     texts = [f"{premise} {hypothesis}" for premise, hypothesis, _ in prompts]
-    return _class_shares(model, tokenizer, texts)[:, 1]
+    return _score_classes(model, tokenizer, texts)[:, 1]
 
 
-def _class_shares(
+def _score_classes(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *texts: list[str]
 ) -> Probabilities:
     """Return a classifier's probabilities for texts or pairs of texts, shape (n, outputs)."""
@@ -241,27 +251,11 @@ def _class_shares(
 # The head that each mode needs, and the function from model, tokenizer and prompts to
 # probabilities.
 _SCORES: dict[str, tuple[str, Callable[..., Probabilities]]] = {
-    "acceptability": ("classifier", _acceptable),
-    "causal": ("causal", _causal),
-    "mlm": ("masked", _masked),
-    "nsp": ("next-sentence", _next_sentence),
+    "acceptability": ("classifier", _score_acceptability),
+    "causal": ("causal", _score_causal),
+    "mlm": ("masked", _score_masked),
+    "nsp": ("next-sentence", _score_next_sentence),
 }
-
-
-def _logits_at(
-    model: Any, ids: torch.Tensor, mask: torch.Tensor, places: torch.Tensor
-) -> torch.Tensor:
-    """Return a masked LM's logits at one place of each text, shape (n, vocabulary)."""
-    rows = range(len(ids))
-    if hasattr(model, "cls"):
-        # The vocabulary layer costs as much as the encoder, so BERT's head is applied to one token
-        # a text.
-        hidden = model.base_model(input_ids=ids, attention_mask=mask).last_hidden_state
-        logits: torch.Tensor = model.cls(hidden[rows, places])
-    else:
-        logits = model(input_ids=ids, attention_mask=mask).logits[rows, places]
-
-    return logits
 
 
 def _encode_and_locate(
@@ -289,7 +283,7 @@ def _encode_and_locate(
     return check_length(encoded["input_ids"], model, tokenizer), tokens
 
 
-def _without_intensifier(prompt: Prompt) -> tuple[int, str]:
+def _sort_key(prompt: Prompt) -> tuple[int, str]:
     """Return a sort key: length, then the prompt without its intensifier."""
     premise, hypothesis, intensifier = prompt
     text = re.sub(re.escape(intensifier), "", f"{premise} {hypothesis}", flags=re.IGNORECASE)

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 import yaml
 
-from ..checks import check_choice, check_kinds
+from ..checks import check_kinds
 from ..exceptions import ParameterError
 from ..paths import data_dir
 from ..questionnaires import Item, Option, Questionnaire
@@ -26,12 +26,15 @@ ROLES: dict[str, str] = _LANGUAGES["en"]["roles"]
 """The system texts by role. A user may also give a text instead of a role's name."""
 PERSONAS: dict[str, str] = _LANGUAGES["en"]["personas"]
 """The roles in the first person, as premises for respondents that answer by inference."""
-# Forms of a reply; ``json_schema`` also sends the form to an endpoint, and ``choice`` is for a
-# single statement, answered by the choice alone.
-_REPLIES = ("lines", "json", "json_schema", "choice")
 Labels = Literal["numeric", "alphabetical", "lowercase"]
 """The kinds of labels that are shown before the options."""
-_LABELS = get_args(Labels)
+# Forms of a reply; ``json_schema`` also sends the form to an endpoint, and ``choice`` is for a
+# single statement, answered by the choice alone.
+_KINDS = {
+    "think": bool,
+    "reply": Literal["lines", "json", "json_schema", "choice"],
+    "cipher": int,
+}
 
 
 def option_labels(options: Sequence[Option], labels: str = "numeric") -> list[str]:
@@ -51,8 +54,9 @@ def option_labels(options: Sequence[Option], labels: str = "numeric") -> list[st
     >>> option_labels([Option(value=0, label="no"), Option(value=1, label="yes")])
     ['0', '1']
     """
-    if labels not in _LABELS:
-        raise ParameterError(f"labels must be one of {', '.join(_LABELS)}, got {labels!r}.")
+    if labels not in get_args(Labels):
+        names = ", ".join(get_args(Labels))
+        raise ParameterError(f"labels must be one of {names}, got {labels!r}.")
     if labels == "numeric":
         return [f"{value:g}" for value in sorted(option.value for option in options)]
     if len(options) > len(string.ascii_uppercase):
@@ -153,7 +157,8 @@ def messages(
     Raises
     ------
     ParameterError
-        The role, the wording, the labels or the form of the reply is unknown.
+        The role, the wording, the labels or the form of the reply is unknown, or there are no
+        items.
 
     References
     ----------
@@ -166,11 +171,11 @@ def messages(
     >>> print(messages(mini, mini.items[:1], role="none")[-1]["content"].splitlines()[-1])
     1. I am the life of the party.
     """
-    check_kinds(locals(), {"think": bool, "cipher": int})
+    check_kinds(locals(), _KINDS)
     if not items:
         raise ParameterError("There are no items to ask: give at least one.")
 
-    language = _language_of(questionnaire)
+    language = _choose_language(questionnaire)
     phrases = language["phrases"]
     own_system = questionnaire.system or ""
 
@@ -178,12 +183,16 @@ def messages(
         if think or cipher or reply not in ("lines", "choice"):
             raise ParameterError("A file's own prompt is fixed: leave out think, cipher and reply.")
 
-        system = own_system if role == "default" else _role_text(language, role)
-        return _filed_messages(questionnaire, items, system, labels, orders)
+        system = own_system if role == "default" else _write_role(language, role)
+        return _write_filed_messages(questionnaire, items, system, labels, orders)
 
-    check_choice(_REPLIES, reply=reply)
-    template = _template(language, wording)
-    parts = _parts(questionnaire, items, orders, labels, phrases)
+    template = language["wordings"].get(wording, wording)
+    if not isinstance(template, str) or "{statements}" not in template:
+        raise ParameterError(
+            f"There is no wording {wording!r}: name v1 to v5, or write a text with {{statements}}."
+        )
+
+    parts = _write_parts(questionnaire, items, orders, labels, phrases)
     user = re.sub(r" {2,}", " ", _fill(template, parts))
     if think:
         user = f"{phrases['think']} {user}"
@@ -192,28 +201,18 @@ def messages(
     if labels != "numeric":
         example = f'"{example}"'
 
-    role_text = _role_text(language, role)
+    role_text = _write_role(language, role)
     if role == "default" and reply != "choice":
         # The file's own system text has numbers only if replies use numbers.
         is_plain = labels == "numeric" and reply == "lines"
-        role_text = (own_system if is_plain else _without_numbers(own_system)) or role_text
+        role_text = (own_system if is_plain else _remove_numbers(own_system)) or role_text
 
-    system = _system_text(role_text, phrases, reply, think, example)
+    system = _write_system(role_text, phrases, reply, think, example)
     if cipher:
         user = caesar(user, cipher)
         system = f"{system} {_fill(phrases['cipher'], {'places': f'{cipher}'})}"
 
     return [{"role": "system", "content": system}, {"role": "user", "content": user}]
-
-
-def _template(language: dict[str, Any], wording: str) -> str:
-    """Return the text of a wording that is given by its name or as text."""
-    template = language["wordings"].get(wording, wording)
-    if not isinstance(template, str) or "{statements}" not in template:
-        raise ParameterError(
-            f"There is no wording {wording!r}: name v1 to v5, or write a text with {{statements}}."
-        )
-    return template
 
 
 def attention_text(questionnaire: Questionnaire, option: Option) -> str:
@@ -226,18 +225,18 @@ def attention_text(questionnaire: Questionnaire, option: Option) -> str:
     >>> attention_text(gad7, gad7.options[0])
     'To show that you are reading, choose this answer: Not at all'
     """
-    text = _language_of(questionnaire)["phrases"]["attention"]
+    text = _choose_language(questionnaire)["phrases"]["attention"]
     return _fill(text, {"option": option.label})
 
 
-def _language_of(questionnaire: Questionnaire) -> dict[str, Any]:
+def _choose_language(questionnaire: Questionnaire) -> dict[str, Any]:
     """Return the texts in a questionnaire's language, or the English texts."""
     tongue = questionnaire.language.partition("-")[0].lower()
     language: dict[str, Any] = _LANGUAGES.get(tongue, _LANGUAGES["en"])
     return language
 
 
-def _parts(
+def _write_parts(
     questionnaire: Questionnaire,
     items: Sequence[Item],
     orders: Sequence[tuple[int, ...]] | None,
@@ -254,8 +253,8 @@ def _parts(
     listed = []
     for choices, order in zip(options, orders, strict=True):
         names = option_labels(choices, labels)
-        shown = [f"{n} = {choices[i].label}" for n, i in zip(names, order, strict=True)]
-        listed.append(", ".join(shown))
+        labelled = [f"{n} = {choices[i].label}" for n, i in zip(names, order, strict=True)]
+        listed.append(", ".join(labelled))
 
     lines = [f"{n}. {questionnaire.statement(item)}" for n, item in enumerate(items, start=1)]
 
@@ -269,11 +268,11 @@ def _parts(
         lines = [f"{line} ({choices})" for line, choices in zip(lines, listed, strict=True)]
 
     parts = {"range": span, "levels": levels, "things": phrases["things"]}
-    parts["instructions"] = _without_numbers(questionnaire.instructions or "")
+    parts["instructions"] = _remove_numbers(questionnaire.instructions or "")
     return parts | {"statements": "\n".join(lines)}
 
 
-def _system_for_choice(questionnaire: Questionnaire, labels: str = "numeric") -> str:
+def _shorten_system(questionnaire: Questionnaire, labels: str = "numeric") -> str:
     """Return a questionnaire's own system text for answering one item at a time by a label.
 
     The sentence about the form of a longer reply is left out, because a statement's index could be
@@ -284,17 +283,17 @@ def _system_for_choice(questionnaire: Questionnaire, labels: str = "numeric") ->
     >>> from psychometrics.questionnaires import load_questionnaire
     >>> own = load_questionnaire("ipip20").model_copy(
     ...     update={"system": 'You reply with numbers from 1 to 5. Format: "index: score".'})
-    >>> _system_for_choice(own)
+    >>> _shorten_system(own)
     'You reply with numbers from 1 to 5.'
     """
     text = questionnaire.system or ""
     if labels != "numeric":
-        return _without_numbers(text)
+        return _remove_numbers(text)
     sentences = re.split(r"(?<=[.!?])\s+", text.strip())
     return " ".join(sentence for sentence in sentences if not sentence.startswith("Format:"))
 
 
-def _filed_messages(
+def _write_filed_messages(
     questionnaire: Questionnaire,
     items: Sequence[Item],
     system: str,
@@ -309,8 +308,6 @@ def _filed_messages(
     template = prompt.template if prompt else f"{questionnaire.instructions}\n{{statements}}"
     parts = {"statements": "\n".join(f"{n}. {item.text}" for n, item in enumerate(items, start=1))}
     if prompt and "{question}" in template:
-        if len(items) > 1:
-            raise ParameterError(f"{questionnaire.id} asks one item at a time: give one item.")
         options = questionnaire.choices(items[0])
         order = orders[0] if orders else range(len(options))
         names = option_labels(options, labels)
@@ -326,7 +323,7 @@ def _filed_messages(
     return [{"role": "system", "content": system}, user] if system else [user]
 
 
-def _role_text(language: dict[str, Any], role: str) -> str:
+def _write_role(language: dict[str, Any], role: str) -> str:
     """Return the text of a role that is given by its name or as text."""
     text: str = language["roles"].get(role, role) if isinstance(role, str) else role
     if text is role and (not isinstance(role, str) or " " not in role.strip()):
@@ -334,7 +331,7 @@ def _role_text(language: dict[str, Any], role: str) -> str:
     return text.strip()
 
 
-def _system_text(
+def _write_system(
     role_text: str, phrases: Mapping[str, str], reply: str, think: bool, label: str
 ) -> str:
     """Return the role's text, followed by the form of the reply."""
@@ -351,7 +348,7 @@ def _system_text(
     return f"{role_text} {form}" if role_text else form
 
 
-def _without_numbers(instructions: str) -> str:
+def _remove_numbers(instructions: str) -> str:
     """Remove from instructions the sentences that explain the numbers.
 
     The prompt itself explains its labels, in its own order of options; such a sentence would
@@ -359,13 +356,13 @@ def _without_numbers(instructions: str) -> str:
 
     Examples
     --------
-    >>> _without_numbers("How true is each of these? 1 denotes 'false', 2 denotes 'true'.")
+    >>> _remove_numbers("How true is each of these? 1 denotes 'false', 2 denotes 'true'.")
     'How true is each of these?'
     """
     sentences = re.split(r"(?<=[.!?])\s+", instructions.strip())
     stale = ("Here are the", "Format:")
-    kept = [s for s in sentences if not re.search(r"\d", s) and not s.startswith(stale)]
-    return " ".join(kept)
+    usable = [s for s in sentences if not re.search(r"\d", s) and not s.startswith(stale)]
+    return " ".join(usable)
 
 
 def _fill(template: str, parts: dict[str, str]) -> str:

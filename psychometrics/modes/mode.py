@@ -16,6 +16,7 @@ from ..exceptions import ParameterError
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ..models.sources import Source
     from ..progress import Progress
     from ..questionnaires import Questionnaire
 
@@ -83,6 +84,20 @@ class Identity(Mapping[str, Any]):
             return values
         names = [field.name for field in fields(cls)]
         return cls(**{name: values[name] for name in names if name in values})
+
+    @classmethod
+    def from_source(cls, source: Source, mode: str, dtype: str, fingerprint: str) -> Identity:
+        """Return the identity of a model at a source.
+
+        Examples
+        --------
+        >>> from psychometrics.models.sources import find
+        >>> Identity.from_source(find("minilm-mnli-l3-s16"), "nli", "float32", "").source
+        'embedded'
+        """
+        return cls(
+            source.name, source.kind, source.model, source.revision, mode, dtype, fingerprint
+        )
 
     def __getitem__(self, name: str) -> Any:
         if name not in list(self):
@@ -192,7 +207,7 @@ class Mode:
         """
         return text
 
-    def complete(self, given: dict[str, Any]) -> dict[str, Any]:
+    def complete(self, settings: dict[str, Any]) -> dict[str, Any]:
         """Complete the given conditions with the defaults of all other conditions.
 
         Raises
@@ -206,13 +221,13 @@ class Mode:
         >>> mode_named("causal").complete({})
         {'mean': 'product'}
         """
-        unknown = sorted(set(given) - set(self.conditions))
+        unknown = sorted(set(settings) - set(self.conditions))
         if unknown:
             names = ", ".join(self.conditions)
             advice = f"its conditions are {names}" if names else "it has no conditions"
             raise ParameterError(f"Mode '{self.name}' has no condition '{unknown[0]}': {advice}.")
-        check_model(given, self.conditions_type)
-        return self.conditions | given
+        check_model(settings, self.conditions_type)
+        return self.conditions | settings
 
     def identify(self, respondent: Any, dtype: str | None = None, **conditions: Any) -> Identity:
         """Return a respondent's identity, cheaply and before any question."""

@@ -29,7 +29,7 @@ from ..models.loading import decodes, load_config, load_model, to_device
 from ..models.sources import Source
 from ..models.vectors import is_wording, worded
 from ..paths import data_dir
-from .nli_labels import _entailment_of_two, _labels_from_pairs, labels_from_names
+from .nli_labels import _find_entailment, _infer_labels, labels_from_names
 from .prompting import PromptMode, _all_equal, _compute_first, _PromptRespondent
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class NLIRespondent(_PromptRespondent):
         """
         from statsmodels.stats.proportion import proportion_confint
 
-        answers, labels = self._labelled()
+        answers, labels = self._answer_labelled()
         truth = labels.map(NLI_LABELS.index).to_numpy()
         right = answers.argmax(axis=1) == truth
         guess = 1 / 3
@@ -122,7 +122,7 @@ class NLIRespondent(_PromptRespondent):
         low, high = proportion_confint(right.sum(), len(right), method="wilson")
         return float(right.mean()), low, high, guess
 
-    def _labelled(self) -> tuple[Probabilities, pd.Series]:
+    def _answer_labelled(self) -> tuple[Probabilities, pd.Series]:
         """Return the answers to the labelled pairs, and their labels."""
         labelled = pd.read_csv(data_dir() / "nli_label_pairs.csv")
         pairs = zip(labelled["premise"], labelled["hypothesis"], strict=True)
@@ -188,13 +188,13 @@ class NLIRespondent(_PromptRespondent):
         if logits is not None:
             return logits
 
-        return _by_length(features, lambda inputs: self.model(**inputs).logits, self.model.device)
+        return _run_grouped(features, lambda inputs: self.model(**inputs).logits, self.model.device)
 
     def _label_order(self) -> list[int]:
         """Return the positions of entailment, neutral and contradiction among the outputs."""
         name = self.identity.respondent_id
         outputs: Any = self.model.config.id2label
-        place = _entailment_of_two(outputs) if len(outputs) == 2 else None
+        place = _find_entailment(outputs) if len(outputs) == 2 else None
         if place is not None:
             return [place]
 
@@ -205,7 +205,7 @@ class NLIRespondent(_PromptRespondent):
         order = labels_from_names([outputs.get(i) for i in range(3)], name)
         if order is None:
             self.order = [0, 1, 2]
-            order = _labels_from_pairs(*self._labelled(), name)
+            order = _infer_labels(*self._answer_labelled(), name)
 
         return order
 
@@ -268,13 +268,13 @@ class _WordsRespondent(NLIRespondent):
             states: torch.Tensor = self.model.base_model(**inputs).last_hidden_state
             return states[:, -1]
 
-        return _by_length(features, last_states, self.model.device) @ words.T
+        return _run_grouped(features, last_states, self.model.device) @ words.T
 
     def _label_order(self) -> list[int]:
         return [0, 1, 2]
 
 
-def _by_length(
+def _run_grouped(
     features: list[_Features],
     compute: Callable[[dict[str, torch.Tensor]], torch.Tensor],
     device: torch.device,
@@ -320,18 +320,18 @@ def _tokenize_once(
     # The tokens added before, between and after two texts are the same for all pairs.
     pair = splitter.post_process(*(alone[text] for text in pairs[0]))
     places = [place for place, added in enumerate(pair.special_tokens_mask) if not added]
-    first = len(ids[pairs[0][0]])
-    if not 0 < first < len(places):
+    premise_length = len(ids[pairs[0][0]])
+    if not 0 < premise_length < len(places):
         return None
     begin = places[0]
-    middle = places[first]
+    middle = places[premise_length]
     end = places[-1] + 1
     pair_ids = pair.ids
     types = pair.type_ids
 
     joined = []
     for premise, hypothesis in pairs:
-        head = pair_ids[:begin] + ids[premise] + pair_ids[begin + first : middle]
+        head = pair_ids[:begin] + ids[premise] + pair_ids[begin + premise_length : middle]
         tail = ids[hypothesis]
         row = {"input_ids": head + tail + pair_ids[end:]}
         row["token_type_ids"] = [types[0]] * len(head) + [types[middle]] * len(tail) + types[end:]

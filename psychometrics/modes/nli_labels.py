@@ -60,12 +60,12 @@ def labels_from_names(names: Sequence[str | None], model: str = "The model") -> 
     return [positions[0] for positions in places]
 
 
-def _entailment_of_two(outputs: dict[int, str]) -> int | None:
+def _find_entailment(outputs: dict[int, str]) -> int | None:
     """Return the position of entailment if the other of two outputs means everything else.
 
     Examples
     --------
-    >>> _entailment_of_two({0: "not_entailment", 1: "entailment"})
+    >>> _find_entailment({0: "not_entailment", 1: "entailment"})
     1
     """
     plain = [str(outputs.get(i) or "").strip().lower() for i in range(2)]
@@ -74,7 +74,7 @@ def _entailment_of_two(outputs: dict[int, str]) -> int | None:
     return entails.index(True) if sum(entails) == sum(is_rest) == 1 else None
 
 
-def _labels_from_pairs(
+def _infer_labels(
     answers: Probabilities, labels: Sequence[str], model: str = "The model"
 ) -> list[int]:
     """Infer the meaning of each output from answers to plain pairs with known labels.
@@ -104,7 +104,7 @@ def _labels_from_pairs(
 
     Examples
     --------
-    >>> _labels_from_pairs(np.eye(3), ["neutral", "contradiction", "entailment"])
+    >>> _infer_labels(np.eye(3), ["neutral", "contradiction", "entailment"])
     [2, 0, 1]
     """
     chosen = np.argmax(answers, axis=1)

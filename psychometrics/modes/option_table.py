@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,8 +28,8 @@ from ..models.loading import load_config, load_model, to_device
 from ..models.sources import find
 from ..questionnaires import Item, Questionnaire
 from ..store import StoredAnswers, key_of
-from .chat import _first_tokens
-from .messages import _system_for_choice, messages, option_labels
+from .chat import _ask_first_tokens
+from .messages import _shorten_system, messages, option_labels
 from .mode import Asking, Identity
 from .nli import NLI, PROBABILITIES
 from .prompting import _check_finite, _compute_first
@@ -42,58 +42,121 @@ _BATCH = 16
 _LEAST_SHARED = 32
 
 
-def _scored_replies(questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
-    """Return a row for every combination of a prompt to a language model and a reply to score.
+def _score_options(
+    questionnaire: Questionnaire, asking: Asking, conditions: dict[str, Any], endpoint: Endpoint
+) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Return all options with their probabilities, and the statuses of unanswered items."""
+    identity = asking.identity
+    name = identity.respondent_id
+    rows = _list_replies(questionnaire, conditions, identity.by)
+    statuses: dict[str, str] = {}
+
+    if identity.by == "endpoint":
+        rows, statuses = _score_by_endpoint(rows, questionnaire, asking, endpoint)
+    else:
+        score = _score_by_logits if identity.by == "logits" else _score_by_entailment
+        manifest = {**identity, "device": str(resolve_device(None)), **conditions}
+        with StoredAnswers(asking.store, "options", questionnaire.id, name, manifest) as stored:
+            rows = score(rows, asking, stored, conditions)
+
+    who = {"respondent_id": name, "mode": "options", "questionnaire": questionnaire.id}
+    return rows.assign(run=1, status="ok", **who), statuses
+
+
+def _list_replies(
+    questionnaire: Questionnaire, conditions: dict[str, Any], by: str | None
+) -> pd.DataFrame:
+    """Return a row for every combination of a prompt and a reply to score.
+
+    For an NLI classifier the prompt is the premise, and the reply the hypothesis.
 
     Returns
     -------
     DataFrame
         ``item_id, permutation, position, option, label, value, reply``, the ``prompt`` (system and
-        user text), and ``is_baseline``.
+        user text, or the premise), and ``is_baseline``.
     """
-    voice = conditions["wording"] == "voice"
+    if by == "endpoint" and conditions["role"] == "default" and conditions["wording"] != "file":
+        system = _shorten_system(questionnaire, conditions["labels"])
+        conditions = conditions | {"role": system or "default"}
+
     baseline = conditions["baseline"]
+    shows_options = by != "entailment" and conditions["wording"] != "voice"
     bare = questionnaire.model_copy(update={"stem": None})  # a baseline is a whole sentence
-    rows = []
+    rows: list[dict[str, Any]] = []
     for item in questionnaire.items:
         options = questionnaire.choices(item)
-        names = option_labels(options, conditions["labels"])
-        orders = [tuple(range(len(options)))]  # a voice prompt shows no options
-
-        if not voice:
-            orders = _orders_of(len(options), conditions["permutations"])
+        orders = [tuple(range(len(options)))]
+        if shows_options:
+            orders = _list_orders(len(options), conditions["permutations"])
 
         for number, order in enumerate(orders, start=1):
-            prompts = [_choice_prompt(questionnaire, item, conditions, order)]
-            if baseline is not None:
+            prompts: list[Any] = [_write_prompt(questionnaire, item, conditions, order, by)]
+            if baseline is not None and by == "entailment":
+                prompts.append(baseline)
+            elif baseline is not None:
                 empty = item.model_copy(update={"text": baseline})
-                prompts.append(_choice_prompt(bare, empty, conditions, order))
+                prompts.append(_write_prompt(bare, empty, conditions, order, by))
 
-            for place, i in enumerate(order):
-                reply = names[place] if conditions["score"] == "label" else options[i].label
+            replies = _write_replies(questionnaire, item, conditions, order, by)
+            for place, (i, reply) in enumerate(zip(order, replies, strict=True), start=1):
                 row = {
                     "item_id": item.id,
                     "permutation": number,
-                    "position": place + 1,
+                    "position": place,
                     "option": i + 1,
                     "label": options[i].label,
                     "value": options[i].value,
-                    "reply": _voice_sentence(reply) if voice else reply,
+                    "reply": reply,
                 }
 
                 for text in prompts:
                     rows.append(row | {"prompt": text, "is_baseline": text is not prompts[0]})
 
+    long = [row["reply"] for row in rows if by == "endpoint" and len(row["reply"]) > 1]
+    if long:
+        raise ParameterError(f"The label {long[0]} may be several tokens: use labels=alphabetical.")
+
     return pd.DataFrame(rows)
 
 
-def _choice_prompt(
-    questionnaire: Questionnaire, item: Item, conditions: dict[str, Any], order: tuple[int, ...]
-) -> tuple[str, str]:
-    """Return the system and user text about an item; for a voice, only the text to continue."""
+def _write_replies(
+    questionnaire: Questionnaire,
+    item: Item,
+    conditions: dict[str, Any],
+    order: tuple[int, ...],
+    by: str | None,
+) -> list[str]:
+    """Return the reply that chooses the option at each place."""
+    options = questionnaire.choices(item)
+    texts = [options[i].label for i in order]
+    wording = conditions["wording"]
+    if by == "entailment" and conditions["persona"] is not None:
+        return [questionnaire.statement(item)] * len(texts)  # the persona is the premise
+    if by == "entailment" and wording != "sentence":
+        return [wording.replace("{label}", text) for text in texts]
+    if by == "entailment":
+        return [_write_sentence(text) for text in texts]
+
+    names = option_labels(options, conditions["labels"])
+    replies = names if conditions["score"] == "label" else texts
+    return [_write_voice_sentence(text) for text in replies] if wording == "voice" else replies
+
+
+def _write_prompt(
+    questionnaire: Questionnaire,
+    item: Item,
+    conditions: dict[str, Any],
+    order: tuple[int, ...],
+    by: str | None,
+) -> Any:
+    """Return the premise, or the system and user text; for a voice, only the text to continue."""
+    persona = conditions["persona"]
+    if by == "entailment":
+        return persona or questionnaire.statement(item)
+
     if conditions["wording"] == "voice":
         statement = questionnaire.statement(item)
-        persona = conditions["persona"]
         return "", f"{persona} {statement}" if persona else statement
 
     prompt = messages(
@@ -109,41 +172,24 @@ def _choice_prompt(
     return "".join(system), user  # a file's own prompt may have no system text
 
 
-def _as_text(prompt: tuple[str, str]) -> str:
+def _join_prompt(prompt: tuple[str, str]) -> str:
     """Return the text that a base model continues."""
     system, user = prompt
     return f"{system}\n{user}\nAnswer:" if system else user
 
 
-def _endpoint_replies(questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
-    """Return a row for every combination of a prompt to an endpoint and a label of an option."""
-    own_system = _system_for_choice(questionnaire, conditions["labels"])
-    if conditions["role"] == "default" and conditions["wording"] != "file" and own_system:
-        conditions = conditions | {"role": own_system}
-
-    rows = _scored_replies(questionnaire, conditions)
-    long = [label for label in rows["reply"] if len(label) > 1]
-    if long:
-        raise ParameterError(f"The label {long[0]} may be several tokens: use labels=alphabetical.")
-
-    if conditions["raw"]:
-        rows["prompt"] = [("", _as_text(prompt)) for prompt in rows["prompt"]]
-
-    return rows
-
-
-def _option_sentence(label: str) -> str:
+def _write_sentence(label: str) -> str:
     """Turn an option into a sentence in the first person that can follow a statement.
 
     Examples
     --------
-    >>> _option_sentence("very inaccurate")
+    >>> _write_sentence("very inaccurate")
     'As a description of me, this is very inaccurate.'
-    >>> _option_sentence("Strongly agree")
+    >>> _write_sentence("Strongly agree")
     'I strongly agree with this.'
-    >>> _option_sentence("yes")
+    >>> _write_sentence("yes")
     'Yes, this is true of me.'
-    >>> _option_sentence("Paris")
+    >>> _write_sentence("Paris")
     'The answer is: Paris.'
     """
     words = label.strip().rstrip(".")
@@ -164,30 +210,30 @@ def _option_sentence(label: str) -> str:
     return f"The answer is: {words}."
 
 
-def _voice_sentence(label: str) -> str:
+def _write_voice_sentence(label: str) -> str:
     """Turn an option into a sentence with which a speaker could continue after a statement.
 
     Examples
     --------
-    >>> _voice_sentence("very inaccurate")
+    >>> _write_voice_sentence("very inaccurate")
     'This describes me very inaccurately.'
-    >>> _voice_sentence("neither accurate nor inaccurate")
+    >>> _write_voice_sentence("neither accurate nor inaccurate")
     'This describes me neither accurately nor inaccurately.'
-    >>> _voice_sentence("Strongly agree")
+    >>> _write_voice_sentence("Strongly agree")
     'I strongly agree with this.'
     """
     words = label.strip().rstrip(".").lower()
     if re.search(r"\b(in)?accurate\b", words):
         return f"This describes me {re.sub('accurate', 'accurately', words)}."
-    return _option_sentence(label)
+    return _write_sentence(label)
 
 
-def _orders_of(count: int, permutations: str) -> list[tuple[int, ...]]:
+def _list_orders(count: int, permutations: str) -> list[tuple[int, ...]]:
     """Return the orders of options; an order lists the option at each place.
 
     Examples
     --------
-    >>> _orders_of(3, "cyclic")
+    >>> _list_orders(3, "cyclic")
     [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
     """
     order = tuple(range(count))
@@ -196,31 +242,24 @@ def _orders_of(count: int, permutations: str) -> list[tuple[int, ...]]:
     return [order if permutations == "given" else order[::-1]]
 
 
-def _by_entailment(
-    questionnaire: Questionnaire, asking: Asking, stored: StoredAnswers, conditions: dict[str, Any]
+def _score_by_entailment(
+    rows: pd.DataFrame, asking: Asking, stored: StoredAnswers, conditions: dict[str, Any]
 ) -> pd.DataFrame:
     """Return options with their probabilities from an NLI classifier."""
-    rows = pd.DataFrame(
-        [
-            (item.id, questionnaire.statement(item), place, option.label, option.value)
-            for item in questionnaire.items
-            for place, option in enumerate(questionnaire.choices(item), start=1)
-        ],
-        columns=["item_id", "statement", "option", "label", "value"],
-    )
-    pairs = _option_pairs(rows.pop("statement"), rows["label"], conditions)
-    persona = conditions["persona"]
-    rows["sent"] = pairs[: len(rows)]
-    fingerprint = asking.identity.fingerprint
-    keys: dict[Prompt, str] = {pair: key_of(fingerprint, *pair) for pair in pairs}
+    rows = rows.sort_values("is_baseline", kind="stable", ignore_index=True)
+    pairs: list[Prompt] = list(zip(rows["prompt"], rows["reply"], strict=True))
+    keys = {pair: key_of(asking.identity.fingerprint, *pair) for pair in pairs}
     NLI("nli").ask_missing(asking, keys, stored, len(keys))
     answers = stored.rows.loc[[keys[pair] for pair in pairs], list(PROBABILITIES)].to_numpy()
     e, _, c = answers.T
+    count = int((~rows["is_baseline"]).sum())
+    rows = rows.loc[: count - 1, ["item_id", "option", "label", "value"]].assign(sent=pairs[:count])
 
-    if conditions["score"] == "contrast" or persona is not None:
+    has_persona = conditions["persona"] is not None
+    if conditions["score"] == "contrast" or has_persona:
         check_three(pd.DataFrame({"contradiction": c}))
 
-    if persona is not None:
+    if has_persona:
         values = rows.groupby("item_id")["value"]
         rank = values.rank(method="first").to_numpy() - 1
         highest = values.transform("size").to_numpy() - 1
@@ -230,37 +269,16 @@ def _by_entailment(
     c = c.astype(float)
     scores = e if conditions["score"] == "entailment" else e / (e + c)
     has_baseline = conditions["baseline"] is not None
-    shares = scores[: len(rows)] / (scores[len(rows) :] if has_baseline else 1.0)
-    return rows.assign(probability=_shares(shares, [rows["item_id"].to_numpy()]))
+    shares = scores[:count] / (scores[count:] if has_baseline else 1.0)
+    return rows.assign(probability=_normalise(shares, [rows["item_id"].to_numpy()]))
 
 
-def _option_pairs(
-    statements: Iterable[str], labels: Iterable[str], conditions: dict[str, Any]
-) -> list[tuple[str, str]]:
-    """Return the pairs that an NLI classifier judges, with the pairs of a baseline at the end."""
-    if conditions["persona"] is not None:
-        return [(conditions["persona"], statement) for statement in statements]
-
-    wording = conditions["wording"]
-    if wording == "sentence":
-        sentences = [_option_sentence(label) for label in labels]
-    else:
-        sentences = [wording.replace("{label}", label) for label in labels]
-
-    pairs = list(zip(statements, sentences, strict=True))
-    if conditions["baseline"] is not None:
-        pairs += [(conditions["baseline"], sentence) for sentence in sentences]
-
-    return pairs
-
-
-def _by_logits(
-    questionnaire: Questionnaire, asking: Asking, stored: StoredAnswers, conditions: dict[str, Any]
+def _score_by_logits(
+    rows: pd.DataFrame, asking: Asking, stored: StoredAnswers, conditions: dict[str, Any]
 ) -> pd.DataFrame:
     """Return each option's probability as the model's next words, for each permutation."""
     model = asking.respondent
     bar = asking.bar
-    rows = _scored_replies(questionnaire, conditions)
     rows["key"] = [
         key_of(asking.identity.fingerprint, conditions["score"], *prompt, reply)
         for prompt, reply in zip(rows["prompt"], rows["reply"], strict=True)
@@ -283,27 +301,25 @@ def _by_logits(
     # Kept as logarithms, because probabilities of long texts would round to 0.
     logs = stored.rows.loc[rows["key"], "log_probability"]
     rows["log_probability"] = logs.to_numpy(dtype=float)
-    return _within_prompts(rows.drop(columns="key"))
+    return _normalise_prompts(rows.drop(columns="key"))
 
 
-def _by_endpoint(
-    questionnaire: Questionnaire, asking: Asking, conditions: dict[str, Any], endpoint: Endpoint
+def _score_by_endpoint(
+    rows: pd.DataFrame, questionnaire: Questionnaire, asking: Asking, endpoint: Endpoint
 ) -> tuple[pd.DataFrame, dict[str, str]]:
     """Return options with their labels' probabilities, and the statuses of failed items.
 
     If there is no reply about an item, the item's rows have the prompt but no probabilities.
     """
-    rows = _endpoint_replies(questionnaire, conditions)
     items = rows.drop_duplicates("prompt").set_index("prompt")["item_id"].to_dict()
-    asking = asking._replace(conditions=conditions)
-    replies = _first_tokens(questionnaire, asking, endpoint.resolved(), items)
+    replies = _ask_first_tokens(questionnaire, asking, endpoint.resolved(), items)
 
     statuses = rows["prompt"].map({prompt: status for prompt, (status, _) in replies.items()})
     failed = statuses != "ok"
     unanswered = dict(zip(rows.loc[failed, "item_id"], statuses[failed], strict=True))
     labels = rows.groupby("prompt")["reply"].agg(set)
     tokens_of = {prompt: tokens for prompt, (_, tokens) in replies.items() if tokens}
-    shares = {prompt: _label_shares(tokens, labels[prompt]) for prompt, tokens in tokens_of.items()}
+    shares = {prompt: _sum_labels(tokens, labels[prompt]) for prompt, tokens in tokens_of.items()}
 
     if shares and not any(mass for _, mass, _, _ in shares.values()):
         tokens = next(iter(tokens_of.values()))
@@ -319,10 +335,10 @@ def _by_endpoint(
         numbers.append((logs.get(reply, np.nan), mass, seen, unseen))
 
     rows[["log_probability", "mass", "labels_seen", "unseen"]] = np.array(numbers, dtype=float)
-    return _within_prompts(rows), unanswered
+    return _normalise_prompts(rows), unanswered
 
 
-def _label_shares(
+def _sum_labels(
     tokens: dict[str, float], labels: set[str]
 ) -> tuple[dict[str, float], float, float, float]:
     """Return the labels' log-probabilities from an endpoint's likeliest tokens.
@@ -354,7 +370,7 @@ def _label_shares(
     return logs, mass, seen, unseen / (mass + unseen) if mass else 1.0
 
 
-def _within_prompts(rows: pd.DataFrame) -> pd.DataFrame:
+def _normalise_prompts(rows: pd.DataFrame) -> pd.DataFrame:
     """Subtract the baseline, and normalise the options' probabilities for each prompt."""
     is_baseline = rows.pop("is_baseline")
     if is_baseline.any():
@@ -362,24 +378,24 @@ def _within_prompts(rows: pd.DataFrame) -> pd.DataFrame:
         rows = rows[~is_baseline].reset_index(drop=True)
         rows["log_probability"] -= without
     by = [rows["item_id"], rows["permutation"]]
-    rows["probability"] = _shares_of_logs(rows["log_probability"], by)
+    rows["probability"] = _normalise_logs(rows["log_probability"], by)
     return rows.drop(columns="reply").rename(columns={"prompt": "sent"})
 
 
-def _shares_of_logs(logs: pd.Series, by: list[pd.Series]) -> NDArray[np.float64]:
+def _normalise_logs(logs: pd.Series, by: list[pd.Series]) -> NDArray[np.float64]:
     """Turn log-probabilities into probabilities that sum to one within groups.
 
     Examples
     --------
-    >>> _shares_of_logs(pd.Series([-1000.0, -1000.0, -3.0]), [pd.Series(["a", "a", "b"])])
+    >>> _normalise_logs(pd.Series([-1000.0, -1000.0, -3.0]), [pd.Series(["a", "a", "b"])])
     array([0.5, 0.5, 1. ])
     """
     # Scaled within each group, so that no group underflows as a whole.
     odds = np.exp((logs - logs.groupby(by).transform("max")).to_numpy())
-    return _shares(odds, [group.to_numpy() for group in by])
+    return _normalise(odds, [group.to_numpy() for group in by])
 
 
-def _shares(values: NDArray[np.float64], by: list[NDArray[Any]]) -> NDArray[np.float64]:
+def _normalise(values: NDArray[np.float64], by: list[NDArray[Any]]) -> NDArray[np.float64]:
     """Divide each value by the sum of its group."""
     series = pd.Series(np.asarray(values, dtype=float))
     shares: NDArray[np.float64] = (series / series.groupby(by).transform("sum")).to_numpy()
@@ -431,7 +447,7 @@ class _ReplyScorer:
 
         if self.decodes:
             return self.tokenizer(f"{system}\n{user}\n")["input_ids"], ""
-        ids = self._tokens(_as_text(prompt))
+        ids = self._tokens(_join_prompt(prompt))
         start = self.tokenizer.bos_token_id
         if start is not None:
             ids = [start, *ids]
@@ -449,12 +465,12 @@ class _ReplyScorer:
         longest = max(map(len, waiting))
         size = batch_rows(self.model.config, self.device, self.identity.precision, longest, _BATCH)
 
-        def read(batch: list[tuple[int, ...]]) -> tuple[int, torch.Tensor]:
+        def compute(batch: list[tuple[int, ...]]) -> tuple[int, torch.Tensor]:
             place = min(len(sequences[number][0]) for row in batch for number in groups[row]) - 1
             return place, self._logits_from(batch, place)
 
         while waiting:
-            batch, (place, logits) = _compute_first(waiting[:size], read, self.identity)
+            batch, (place, logits) = _compute_first(waiting[:size], compute, self.identity)
             size = len(batch)
             waiting = waiting[size:]
 

@@ -32,10 +32,8 @@ text that is scored as the reply: the option's ``"label"``, its ``"text"``, or `
 mean over the text's tokens, which does not penalise long texts. With ``wording="voice"`` no
 question is asked: a text begins with the statement and continues with a sentence for each option,
 without the chat template. A ``persona``, sentences in the first person, then precedes the statement
-and the ``baseline``. For an endpoint, labels have one character, and ``endpoint``, ``body`` and
-``raw`` work as in mode chat: with ``raw`` it continues a text that ends in *Answer:*, as a local
-base model does; ``body={"top_logprobs": 5}`` requests fewer tokens from an endpoint that does not
-return 20.
+and the ``baseline``. For an endpoint, labels have one character, and ``endpoint`` works as in
+mode chat.
 
 For NLI classifiers: ``wording``, a sentence with ``{label}`` for the option, by default a sentence
 that fits the label; ``score``, the probability of ``"entailment"``, or ``"contrast"``, entailment
@@ -58,26 +56,21 @@ from pydantic import Field, InstanceOf, NonNegativeInt
 
 from ..checks import check_choice
 from ..endpoints.endpoint import Endpoint
-from ..endpoints.secrets import mask_conditions
 from ..exceptions import ParameterError
 from ..files import digest_text
-from ..models.devices import resolve_device
 from ..questionnaires import Questionnaire
 from ..questionnaires.answers import tidy
-from ..store import StoredAnswers, key_of
-from .chat import _endpoint_error, model_here
+from ..store import key_of
+from .chat import _find_endpoint_error, _identify_at_endpoint, model_here
 from .messages import Labels, as_filed
 from .mode import Asking, Conditions, Identity, Mode, Runs
 from .nli import NLI, NLIRespondent
 from .option_table import (
-    _by_endpoint,
-    _by_entailment,
-    _by_logits,
-    _choice_prompt,
-    _endpoint_replies,
+    _list_replies,
+    _normalise_logs,
     _ReplyScorer,
-    _scored_replies,
-    _shares_of_logs,
+    _score_options,
+    _write_prompt,
 )
 from .prompting import _check_finite
 
@@ -106,8 +99,6 @@ class _OptionsConditions(Conditions):
     seed: NonNegativeInt = 0
     log: bool = False
     endpoint: InstanceOf[Endpoint] | None = None
-    body: str | None = None
-    raw: bool = False
 
 
 class Options(Mode):
@@ -118,9 +109,9 @@ class Options(Mode):
     takes_populations = True
     needs_options = True
 
-    def complete(self, given: dict[str, Any]) -> dict[str, Any]:
+    def complete(self, settings: dict[str, Any]) -> dict[str, Any]:
         """Return all conditions, with an endpoint's settings gathered into one condition."""
-        return super().complete(Endpoint.gathered(given))
+        return super().complete(Endpoint.gathered(settings))
 
     def identify(
         self, respondent: str | Path | NLIRespondent, dtype: str | None = None, **conditions: Any
@@ -135,12 +126,11 @@ class Options(Mode):
         if isinstance(respondent, str | Path):
             source = None if conditions["endpoint"] else model_here(respondent)
             if source is None:
-                model = str(respondent)
-                name = (conditions["endpoint"] or Endpoint()).resolved().respondent_id(model)
-                _complete("endpoint", conditions)
-                fingerprint = key_of("options-endpoint-1", name, conditions["body"] or "")
-                who = {"mode": self.name, "fingerprint": fingerprint, "by": "endpoint"}
-                return Identity(name, "endpoint", model, **who)
+                _complete_conditions("endpoint", conditions)
+                identity = _identify_at_endpoint(respondent, conditions["endpoint"], self.name)
+                # The last text, once a condition, is still a part of the key.
+                fingerprint = key_of("options-endpoint-1", identity.respondent_id, "")
+                return replace(identity, by="endpoint", fingerprint=fingerprint)
 
             if source.kind != "embedded":  # an embedded member has no config.json of its own
                 kinds = " ".join(source.config.get("architectures") or [])
@@ -149,7 +139,7 @@ class Options(Mode):
                     dtype = dtype or "float32"
 
         identity = NLI("nli").identify(respondent, dtype)
-        _complete(by, conditions)
+        _complete_conditions(by, conditions)
         fingerprint = digest_text(identity.fingerprint, _HANDLING, by)
         return replace(identity, mode=self.name, by=by, fingerprint=fingerprint)
 
@@ -161,8 +151,8 @@ class Options(Mode):
         if identity.by != "entailment":
             item = questionnaire.items[0]
             order = tuple(range(len(questionnaire.choices(item))))
-            complete = _complete(identity.by, as_filed(questionnaire, conditions))
-            _choice_prompt(questionnaire, item, complete, order)
+            complete = _complete_conditions(identity.by, as_filed(questionnaire, conditions))
+            _write_prompt(questionnaire, item, complete, order, identity.by)
 
     def preview(self, questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
         """Return the messages about each item, for each order of its options.
@@ -177,21 +167,15 @@ class Options(Mode):
             (``text`` for a text to continue) and ``content``.
         """
         conditions = as_filed(questionnaire, self.complete(conditions))
-        names_endpoint = any(conditions[name] for name in ("endpoint", "body", "raw"))
-
-        if names_endpoint or _endpoint_error() is None:
-            conditions = _complete("endpoint", conditions)
-            replies = _endpoint_replies(questionnaire, conditions)
-        else:
-            conditions = _complete("logits", conditions)
-            replies = _scored_replies(questionnaire, conditions)
-
+        has_endpoint = conditions["endpoint"] or _find_endpoint_error() is None
+        by = "endpoint" if has_endpoint else "logits"
+        conditions = _complete_conditions(by, conditions)
+        replies = _list_replies(questionnaire, conditions, by)
         prompts = replies.drop_duplicates("prompt")
-        is_text = conditions["wording"] == "voice" or conditions.get("raw")
         rows = []
         for number, row in enumerate(prompts.itertuples(), start=1):
             request = {"request": number, "items": row.item_id, "permutation": row.permutation}
-            roles = ("system", "text" if is_text else "user")
+            roles = ("system", "text" if conditions["wording"] == "voice" else "user")
             for role, content in zip(roles, row.prompt, strict=True):
                 if content:
                     rows.append(request | {"role": role, "content": content})
@@ -229,15 +213,16 @@ class Options(Mode):
         if identity.by != "entailment":
             conditions = as_filed(questionnaire, conditions)
 
-        conditions = _complete(identity.by, conditions)
+        conditions = _complete_conditions(identity.by, conditions)
         endpoint = conditions.pop("endpoint", None) or Endpoint()
         choose = conditions["choose"]
-        shares, statuses = self._score(questionnaire, asking, conditions, endpoint)
+        asking = asking._replace(conditions=conditions)
+        shares, statuses = _score_options(questionnaire, asking, conditions, endpoint)
         sent = shares.pop("sent").groupby(shares["item_id"])
         seen = None
 
         if identity.by == "endpoint":
-            shares, statuses, seen = _usable(shares, statuses, choose)
+            shares, statuses, seen = _select_usable(shares, statuses, choose)
 
         _check_finite(shares["probability"], identity)
         if identity.by != "entailment" and choose != "none":
@@ -246,7 +231,7 @@ class Options(Mode):
         if choose == "none" or (choose == "expected" and questionnaire.categories):
             answers = tidy(shares, questionnaire)
         else:
-            answers = _choose(shares, statuses, questionnaire, identity, conditions)
+            answers = _choose_options(shares, statuses, questionnaire, identity, conditions)
 
         if seen is not None and choose != "none":
             answers = answers.join(seen, on="item_id")
@@ -256,32 +241,8 @@ class Options(Mode):
             answers["sent"] = answers["item_id"].map(texts)
 
         hidden = ["runs", "seed", "log"]
-        hidden += [name for name in ("body", "raw") if not conditions.get(name)]
-        shown = {name: value for name, value in conditions.items() if name not in hidden}
-        return answers.assign(by=identity.by, **mask_conditions(shown))
-
-    def _score(
-        self,
-        questionnaire: Questionnaire,
-        asking: Asking,
-        conditions: dict[str, Any],
-        endpoint: Endpoint,
-    ) -> tuple[pd.DataFrame, dict[str, str]]:
-        """Return options with their probabilities, and the statuses of unanswered items."""
-        identity = asking.identity
-        name = identity.respondent_id
-        statuses: dict[str, str] = {}
-
-        if identity.by == "endpoint":
-            shares, statuses = _by_endpoint(questionnaire, asking, conditions, endpoint)
-        else:
-            score = _by_logits if identity.by == "logits" else _by_entailment
-            manifest = {**identity, "device": str(resolve_device(None)), **conditions}
-            with StoredAnswers(asking.store, "options", questionnaire.id, name, manifest) as stored:
-                shares = score(questionnaire, asking, stored, conditions)
-
-        who = {"respondent_id": name, "mode": "options", "questionnaire": questionnaire.id}
-        return shares.assign(run=1, status="ok", **who), statuses
+        columns = {name: value for name, value in conditions.items() if name not in hidden}
+        return answers.assign(by=identity.by, **columns)
 
 
 def pooled(shares: pd.DataFrame) -> pd.DataFrame:
@@ -309,13 +270,13 @@ def pooled(shares: pd.DataFrame) -> pd.DataFrame:
 
     out = shares.assign(log=logs).groupby(keys, sort=False, as_index=False)["log"].mean()
     out["order"] = out["item_id"].map({k: i for i, k in enumerate(shares["item_id"].unique())})
-    out["probability"] = _shares_of_logs(out["log"], [out["respondent_id"], out["item_id"]])
+    out["probability"] = _normalise_logs(out["log"], [out["respondent_id"], out["item_id"]])
     out = out.sort_values(["respondent_id", "order", "option"], kind="stable", ignore_index=True)
 
     return out.drop(columns=["log", "order"])
 
 
-def _choose(
+def _choose_options(
     shares: pd.DataFrame,
     statuses: dict[str, str],
     questionnaire: Questionnaire,
@@ -356,13 +317,11 @@ def _choose(
     return tidy(rows, questionnaire)
 
 
-def _complete(by: str | None, conditions: dict[str, Any]) -> dict[str, Any]:
+def _complete_conditions(by: str | None, conditions: dict[str, Any]) -> dict[str, Any]:
     """Return the conditions for a kind of respondent, with the defaults for this kind."""
     complete = dict(conditions)
-    if by != "endpoint":
-        request = {name: complete.pop(name) for name in ("endpoint", "body", "raw")}
-        if any(request.values()):
-            raise ParameterError("endpoint, body and raw are only for an endpoint: leave them out.")
+    if by != "endpoint" and complete.pop("endpoint") is not None:
+        raise ParameterError("endpoint is only for models behind one: leave it out.")
 
     wording = complete["wording"]
     has_persona = complete["persona"] is not None
@@ -391,7 +350,7 @@ def _complete(by: str | None, conditions: dict[str, Any]) -> dict[str, Any]:
     return complete
 
 
-def _usable(
+def _select_usable(
     shares: pd.DataFrame, statuses: dict[str, str], choose: str
 ) -> tuple[pd.DataFrame, dict[str, str], pd.DataFrame]:
     """Separate items for which an endpoint shows enough labels from the other items.

@@ -10,6 +10,7 @@ import pandas as pd
 from ..data import text_table
 from ..exceptions import ParameterError
 from ..questionnaires.answers import COLUMNS
+from .messages import _fill
 from .mode import Mode
 
 
@@ -51,34 +52,27 @@ def fill_personas(
     table = table.reset_index(drop=True).rename(columns=str).fillna("").astype(str)
     texts = {n: shared[n] for n in ("role", "persona") if isinstance(shared.get(n), str)}
     gaps = [gap for text in texts.values() for gap in re.findall(r"{(\w+)}", text)]
-    unfilled = [gap for gap in gaps if gap not in table]
-    if unfilled:
-        said = f"no column fills {{{unfilled[0]}}}; the columns are {', '.join(table)}"
-        raise ParameterError(f"personas: {said}.")
-
-    if not gaps or table.empty or table.columns.has_duplicates:
+    columns = list(table)
+    if not gaps or table.empty or any(columns.count(gap) != 1 for gap in gaps):
         raise ParameterError(
-            f"personas needs rows, a role of mode {mode.name} with gaps, such as {{age}}, and a "
-            "single column for each gap."
+            f"personas needs rows, a role of mode {mode.name} with gaps, such as {{age}}, and one "
+            f"column for each gap; the columns are {', '.join(columns)}."
         )
 
-    taken = {"persona_row", *COLUMNS, *mode.conditions} & set(table)
-    if taken:
-        raise ParameterError(f"personas: rename the column {min(taken)}, which answers also have.")
+    reserved = {"persona_row", *COLUMNS, *mode.conditions}.intersection(columns)
+    if reserved:
+        raise ParameterError(
+            f"personas: rename the column {min(reserved)}, which answers also have."
+        )
 
-    empty = table[gaps].eq("")
-    if empty.to_numpy().any():
-        row, gap = empty.stack().idxmax()
-        raise ParameterError(f"personas, row {row + 1}: {gap} is empty; fill in a value.")
+    for gap in gaps:
+        if table[gap].eq("").any():
+            row = table[gap].eq("").idxmax() + 1
+            raise ParameterError(f"personas, row {row}: {gap} is empty; fill in a value.")
 
     ways = []
-    for number, row in enumerate(table.to_dict("records"), start=1):
-        filled = {name: _fill(text, row) for name, text in texts.items()}
-        ways.append((shared | filled, {"persona_row": number, **row}))
+    for number, cells in enumerate(table.to_dict("records"), start=1):
+        filled = {name: _fill(text, cells) for name, text in texts.items()}
+        ways.append((shared | filled, {"persona_row": number, **cells}))
 
     return ways
-
-
-def _fill(text: str, row: dict[str, str]) -> str:
-    """Fill the gaps of a text for which a row has a column."""
-    return re.sub(r"{(\w+)}", lambda gap: row.get(gap[1], gap[0]), text)

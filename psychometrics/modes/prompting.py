@@ -109,15 +109,8 @@ class PromptMode(Mode):
 
     def _identity(self, source: Source, dtype: str | None, conditions: dict[str, Any]) -> Identity:
         dtype = resolve_dtype(dtype)
-        return Identity(
-            respondent_id=source.name,
-            source=source.kind,
-            model=source.model,
-            revision=source.revision,
-            mode=self.name,
-            dtype=dtype,
-            fingerprint=self.digest(source, dtype, **conditions),
-        )
+        fingerprint = self.digest(source, dtype, **conditions)
+        return Identity.from_source(source, self.name, dtype, fingerprint)
 
     def _may_pad(
         self,
@@ -176,43 +169,45 @@ class PromptMode(Mode):
             All answers are the same number, which means that the respondent does not read the
             prompts.
         """
-        table, questions, keys, stored = self._open_store(questionnaire, asking)
+        table = prompt_table(questionnaire)
+        identity = asking.identity
         columns = list(self.answer_columns)
+        texts = (table[name].tolist() for name in self.question_columns)
+        questions: list[Prompt] = list(zip(*texts, strict=True))
+        keys = [key_of(identity.fingerprint, *question) for question in questions]
+        name = identity.respondent_id
+        manifest = {
+            "prompts": len(table),
+            "prompts_sha256": digest_text(*table.astype(str).to_numpy().ravel()),
+            "device": str(resolve_device(None)),
+            **identity,
+        }
 
-        with stored:
+        with StoredAnswers(
+            asking.store, self.name, questionnaire.id, name, manifest, self.answer_columns
+        ) as stored:
             distinct = dict(zip(questions, keys, strict=True))
             asking.bar.unused += len(stored) - sum(key in stored for key in distinct.values())
             self.ask_missing(asking, distinct, stored, len(table))
             values = stored.rows.loc[keys, columns].to_numpy(dtype="float32")
 
-        _check_finite(values, asking.identity)  # an older version may have stored NaN
-        table.insert(0, "respondent_id", asking.identity.respondent_id)
+        _check_finite(values, identity)  # an older version may have stored NaN
+        table.insert(0, "respondent_id", name)
         table.insert(1, "mode", self.name)
         table[columns] = values
 
         if _all_equal(table[columns[0]]):
             mend = "check its weights and its config.json"
-            if asking.identity.dtype == "bfloat16":
+            if identity.dtype == "bfloat16":
                 mend = f"ask it with dtype='float32', or {mend}"
 
             warnings.warn(
-                f"{asking.identity.respondent_id} gives all {len(table)} prompts of "
-                f"{questionnaire.id} the same answer ({columns[0]} {values[0, 0]:.4g}), so "
-                f"its scores mean nothing: {mend}.",
+                f"{name} gives all {len(table)} prompts of {questionnaire.id} the same answer "
+                f"({columns[0]} {values[0, 0]:.4g}), so its scores mean nothing: {mend}.",
                 stacklevel=3,
             )
 
         return table.assign(**asking.conditions)
-
-    def answer_part(self, questionnaire: Questionnaire, asking: Asking, part: slice) -> None:
-        """Ask one part of the distinct questions, while other processes may ask the other parts."""
-        table, questions, keys, stored = self._open_store(questionnaire, asking)
-        distinct = dict(zip(questions, keys, strict=True))
-        subset = dict(list(distinct.items())[part])
-        # Repeated questions belong to the first part.
-        count = len(subset) + (0 if part.start else len(table) - len(distinct))
-        with stored:
-            self.ask_missing(asking, subset, stored, count)
 
     def ask_missing(
         self, asking: Asking, keys: dict[Prompt, str], stored: StoredAnswers, count: int
@@ -241,28 +236,6 @@ class PromptMode(Mode):
                 rows[list(self.answer_columns)] = values
                 stored.collect(rows, [new[question] for question in done], len(done))
                 bar.update(len(done))
-
-    def _open_store(
-        self, questionnaire: Questionnaire, asking: Asking
-    ) -> tuple[pd.DataFrame, list[Prompt], list[str], StoredAnswers]:
-        """Return the prompt table, each row's question and key, and the stored answers."""
-        table = prompt_table(questionnaire)
-        identity = asking.identity
-        columns = (table[name].tolist() for name in self.question_columns)
-        questions = list(zip(*columns, strict=True))
-        keys = [key_of(identity.fingerprint, *question) for question in questions]
-        who = identity.respondent_id
-        manifest = {
-            "prompts": len(table),
-            "prompts_sha256": digest_text(*table.astype(str).to_numpy().ravel()),
-            "device": str(resolve_device(None)),
-            **identity,
-        }
-        stored = StoredAnswers(
-            asking.store, self.name, questionnaire.id, who, manifest, self.answer_columns
-        )
-
-        return table, questions, keys, stored
 
 
 def _check_tokenizer(source: Source, questions: list[Prompt]) -> None:
@@ -328,7 +301,7 @@ class _PromptRespondent:
             There are no prompts, a prompt is too long or has an empty part, or a single prompt does
             not fit into memory.
         """
-        checked = _checked_prompts(prompts, self.parts)
+        checked = _check_prompts(prompts, self.parts)
         total = len(set(checked))
         label = self.identity.respondent_id
         answers: dict[Prompt, Probabilities] = {}
@@ -414,25 +387,25 @@ def _all_equal(answers: pd.Series) -> bool:
     return len(answers) > 1 and bool(spread <= _SAME * answers.abs().max())
 
 
-def _checked_prompts(prompts: Iterable[object], parts: tuple[str, ...]) -> list[Prompt]:
+def _check_prompts(prompts: Iterable[object], parts: tuple[str, ...]) -> list[Prompt]:
     """Return prompts as tuples of strings; an error names the first invalid prompt.
 
     A hypothesis may be empty if the intensifier is a separate part.
     """
     checked: list[Prompt] = []
-    for number, given in enumerate(prompts, start=1):
-        prompt: Any = given
-        if isinstance(given, Iterable) and not isinstance(given, str):
-            prompt = tuple(given)
+    for number, row in enumerate(prompts, start=1):
+        prompt: Any = row
+        if isinstance(row, Iterable) and not isinstance(row, str):
+            prompt = tuple(row)
 
         if not isinstance(prompt, tuple) or len(prompt) != len(parts):
             raise RespondentError(f"Prompt {number} is {prompt!r}, not {', '.join(parts)}.")
 
-        for part, text in zip(parts, prompt, strict=True):
-            may_be_empty = part == "hypothesis" and len(parts) == 3
+        for name, text in zip(parts, prompt, strict=True):
+            may_be_empty = name == "hypothesis" and len(parts) == 3
             sound = isinstance(text, str) and not re.search("[\ud800-\udfff]", text)
             if not sound or not (text.strip() or may_be_empty):
-                raise RespondentError(f"Prompt {number} has {text!r} as its {part}: write text.")
+                raise RespondentError(f"Prompt {number} has {text!r} as its {name}: write text.")
 
         checked.append(prompt)
 

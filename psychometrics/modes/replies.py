@@ -36,7 +36,7 @@ _LINE = re.compile(
     r"(?:(?:statement|question|item|number|q|no\.?|afirmación|pregunta|ítem|número|aussage|frage|nr\.?|affirmation|énoncé|numéro)\s*)?#?\(?(\d{1,4})\)?\s*(?:[:=)\]–]|\.\s|\s-\s)\s*(.+)",
     re.IGNORECASE,
 )
-_SAID_BEFORE = re.compile(
+_OPENING_PHRASE = re.compile(
     r"^(the |my |la |mi |die |meine |ma )?(final )?(score|answer|choice|rating|option|puntuación|"
     r"respuesta|opción|antwort|wertung|réponse|note)"
     r"( is| es| would be| ist| est)?( ?:)? (?=\S)"
@@ -185,25 +185,28 @@ def parse_reply(
     if len(text) > _LONGEST:
         return [("unreadable", None)] * len(items)
 
-    text = _with_plain_signs(_with_colons(text, len(items)))
+    text = _simplify_signs(_write_colons(text, len(items)))
     orders = orders or [tuple(range(len(questionnaire.choices(item)))) for item in items]
     readers = []
     for item, order in zip(items, orders, strict=True):
         texts = item.id, item.text, questionnaire.statement(item)
-        readers.append(_reader(texts, tuple(questionnaire.choices(item)), labels, tuple(order)))
+        readers.append(_reader_of(texts, tuple(questionnaire.choices(item)), labels, tuple(order)))
 
-    text, in_json = _from_json(text, readers)
-    answers = _answers_by_number(text, readers, in_json)
+    text, in_json = _extract_json(text, readers)
+    answers = _read_lines(text, readers, in_json)
     if not answers:
-        in_order = _labels_in_order(text, readers)
+        in_order = _read_labels(text, readers)
         if in_order:
             return in_order
 
-    rest = "missing" if answers else "unreadable"
+    status_of_others = "missing" if answers else "unreadable"
     if refuses(text):
-        rest = "refused"
+        status_of_others = "refused"
 
-    return [_agreed(answers.get(number, set()), rest) for number in range(1, len(items) + 1)]
+    return [
+        _merge_answers(answers.get(number, set()), status_of_others)
+        for number in range(1, len(items) + 1)
+    ]
 
 
 def without_thoughts(reply: str) -> str:
@@ -226,7 +229,7 @@ def without_thoughts(reply: str) -> str:
     return _ANSWER_MARKS.sub("\n", reply).strip()
 
 
-def _with_colons(text: str, count: int) -> str:
+def _write_colons(text: str, count: int) -> str:
     """Return a text with colons after the numbers of statements, in place of other scripts' signs.
 
     A sign that may also separate answers counts only if each of the statements has such a line.
@@ -237,13 +240,13 @@ def _with_colons(text: str, count: int) -> str:
     return numbered if lines == count else text
 
 
-def _with_plain_signs(text: str) -> str:
+def _simplify_signs(text: str) -> str:
     """Return a text with Western digits and signs, and without marks of direction."""
     plain = text.translate(_SIGNS)
     return _OTHER_DIGITS.sub(lambda digit: str(unicodedata.decimal(digit[0])), plain)
 
 
-def _answers_by_number(
+def _read_lines(
     text: str, readers: list[_Reader], in_json: list[_Numbered]
 ) -> dict[int, set[_Answer]]:
     """Return all answers to each statement, from JSON and from numbered lines."""
@@ -264,7 +267,7 @@ def _answers_by_number(
     return answers
 
 
-def _labels_in_order(text: str, readers: list[_Reader]) -> list[_Answer]:
+def _read_labels(text: str, readers: list[_Reader]) -> list[_Answer]:
     """Return the answers of lines with only a label, if there is one line per statement."""
     lines = [line for line in text.splitlines() if line.strip()]
     if len(readers) == 1:
@@ -321,7 +324,7 @@ class _Reader:
 
     def read(self, text: str) -> _Answer:
         """Return the status of a reply, and the value of the one option that it names."""
-        text = _SAID_BEFORE.sub("", _strip_marks(text))
+        text = _OPENING_PHRASE.sub("", _strip_marks(text))
         text = re.sub(r"(?<![\d.,])(\d+)\.0+(?![\d.,])", r"\1", text)  # 4.0 is the label 4
         text = re.sub(rf"^(\d+) ?(/|out of) ?{self.highest}(?!\w)", r"\1", text)
         plain = _normalise(text)
@@ -330,8 +333,8 @@ class _Reader:
             if plain.startswith(statement) and plain != statement:
                 plain = plain.removeprefix(statement).strip()
 
-        plain = re.sub(_SAID_BEFORE, "", plain)
-        values = self.values.get(plain, set()) or self._before_a_remark(text)
+        plain = re.sub(_OPENING_PHRASE, "", plain)
+        values = self.values.get(plain, set()) or self._read_before_remark(text)
         if len(values) == 1:
             return "ok", next(iter(values))
 
@@ -348,9 +351,9 @@ class _Reader:
             return "out_of_range", None
         return "unreadable", None
 
-    def _before_a_remark(self, text: str) -> set[float | str]:
+    def _read_before_remark(self, text: str) -> set[float | str]:
         """Return the values of an answer before a remark, if the remark does not revoke it."""
-        text = re.sub(_SAID_BEFORE, "", _strip_marks(text))
+        text = re.sub(_OPENING_PHRASE, "", _strip_marks(text))
         beginning = _REMARK.search(text)
         if not beginning:
             return set()
@@ -377,12 +380,12 @@ _OPENINGS = 200  # most brackets to try
 _DECODER = json.JSONDecoder(object_pairs_hook=tuple)  # keeps repeated keys
 
 
-_reader = functools.lru_cache(maxsize=4096)(_Reader)  # an item has many replies
+_reader_of = functools.lru_cache(maxsize=4096)(_Reader)  # an item has many replies
 
 
-def _from_json(text: str, readers: list[_Reader]) -> tuple[str, list[_Numbered]]:
+def _extract_json(text: str, readers: list[_Reader]) -> tuple[str, list[_Numbered]]:
     """Return a reply without the JSON in it, and the answers in the JSON."""
-    rest = ""
+    prose = ""
     answers: list[_Numbered] = []
     start = 0
 
@@ -393,12 +396,12 @@ def _from_json(text: str, readers: list[_Reader]) -> tuple[str, list[_Numbered]]
 
         begin = match.start()
         content, end = _decode_json(text, begin)
-        more = _json_answers(content, readers)
-        rest += text[start : begin if more else begin + 1]
+        more = _read_json(content, readers)
+        prose += text[start : begin if more else begin + 1]
         start = end if more else begin + 1
         answers += more
 
-    return rest + text[start:], answers
+    return prose + text[start:], answers
 
 
 def _decode_json(text: str, begin: int) -> tuple[Any, int]:
@@ -414,33 +417,33 @@ def _decode_json(text: str, begin: int) -> tuple[Any, int]:
     return None, begin
 
 
-def _json_answers(content: Any, readers: list[_Reader], depth: int = 0) -> list[_Numbered]:
+def _read_json(content: Any, readers: list[_Reader], depth: int = 0) -> list[_Numbered]:
     """Return the answers in JSON, whose objects are tuples of pairs."""
     if depth > 5:
         return []
     if isinstance(content, list):
-        return [answer for entry in content for answer in _json_answers(entry, readers, depth + 1)]
+        return [answer for entry in content for answer in _read_json(entry, readers, depth + 1)]
 
     if not isinstance(content, tuple):
         return []
-    item = _value_of(content, _ITEM_KEYS)
-    value = _value_of(content, _ANSWER_KEYS)
-    number = None if item is None or value is None else _number_of(item, readers)
+    item = _find_value(content, _ITEM_KEYS)
+    value = _find_value(content, _ANSWER_KEYS)
+    number = None if item is None or value is None else _find_number(item, readers)
     if number:
-        return _json_answer(number, value, readers)
+        return _read_json_value(number, value, readers)
 
     answers: list[_Numbered] = []
     for key, value in content:
-        number = _number_of(key, readers)
+        number = _find_number(key, readers)
         if number:
-            answers += _json_answer(number, value, readers)
+            answers += _read_json_value(number, value, readers)
         elif isinstance(value, tuple | list):
-            answers += _json_answers(value, readers, depth + 1)
+            answers += _read_json(value, readers, depth + 1)
 
     return answers
 
 
-def _number_of(name: object, readers: list[_Reader]) -> int | None:
+def _find_number(name: object, readers: list[_Reader]) -> int | None:
     """Return the number of the statement that a key or entry of JSON names."""
     text = str(name).strip()
     match = re.fullmatch(
@@ -459,18 +462,18 @@ def _number_of(name: object, readers: list[_Reader]) -> int | None:
     return None
 
 
-def _value_of(content: tuple[tuple[Any, Any], ...], names: Sequence[str]) -> Any:
+def _find_value(content: tuple[tuple[Any, Any], ...], names: Sequence[str]) -> Any:
     """Return the value of an object's first key with one of several names."""
     values = {str(key).strip().lower(): value for key, value in content}
     return next((values[name] for name in names if name in values), None)
 
 
-def _json_answer(number: int, value: Any, readers: list[_Reader]) -> list[_Numbered]:
+def _read_json_value(number: int, value: Any, readers: list[_Reader]) -> list[_Numbered]:
     """Return the answer that a value in JSON gives to a statement."""
     if value is None:  # null is not an answer
         return []
     if isinstance(value, tuple):  # an object
-        value = _value_of(value, _ANSWER_KEYS)
+        value = _find_value(value, _ANSWER_KEYS)
     if value is None or isinstance(value, list):
         return [(number, ("unreadable", None))]
 
@@ -480,7 +483,7 @@ def _json_answer(number: int, value: Any, readers: list[_Reader]) -> list[_Numbe
 def _read_numbered(line: str, readers: list[_Reader]) -> list[_Numbered]:
     """Return the answers on a line, read as a table's row, as a whole, or between commas."""
     cells = [cell.strip() for cell in _strip_marks(line).strip("|").split("|")]
-    number = _number_of(cells[0], readers) if len(cells) > 1 else None
+    number = _find_number(cells[0], readers) if len(cells) > 1 else None
     if number:
         answers = [readers[number - 1].read(cell) for cell in cells[1:]]
         readable = [answer for answer in answers if answer[0] != "unreadable"]
@@ -506,10 +509,10 @@ def _read_line(line: str, readers: list[_Reader]) -> _Numbered | None:
     return int(match[1]), readers[int(match[1]) - 1].read(match[2])
 
 
-def _agreed(answers: set[_Answer], rest: str) -> _Answer:
+def _merge_answers(answers: set[_Answer], otherwise: str) -> _Answer:
     """Return the one answer that all lines about a statement give, or why there is none."""
     if not answers:
-        return rest, None
+        return otherwise, None
     good = {answer for answer in answers if answer[0] == "ok"}
     if len(good) == 1 and all(answer[0] in ("ok", "unreadable") for answer in answers):
         return next(iter(good))  # other lines with the number are prose
@@ -528,7 +531,7 @@ def _strip_marks(text: str) -> str:
 @functools.lru_cache(maxsize=4096)  # each reply has the same statements and options
 def _normalise(text: str) -> str:
     """Return a text in a form for comparison: only words and signs, in lower case."""
-    text = _strip_marks(_with_plain_signs(text)).lower()
+    text = _strip_marks(_simplify_signs(text)).lower()
     # a stop before a digit alone is a decimal point
     text = re.sub(r"[()\[\]:;!?=–—、。،۔]|(?<=\w)[.,]|[.,](?!\d)|\s-\s", " ", text)
     return re.sub(r"\s+", " ", text).strip()

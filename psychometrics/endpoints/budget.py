@@ -1,9 +1,8 @@
-"""Limits of an endpoint: its requests and tokens per minute, and the budget of a call."""
+"""The budget of a call: how much its requests may cost at an endpoint's prices."""
 
 from __future__ import annotations
 
 import asyncio
-import functools
 import math
 from dataclasses import dataclass, replace
 
@@ -13,38 +12,6 @@ from .endpoint import Endpoint
 
 # Most tokens of a request besides its text: the marks between messages.
 _OVERHEAD = 32
-
-
-class _Limits:
-    """The limits of an endpoint, which all models at its address share."""
-
-    def __init__(self, endpoint: Endpoint) -> None:
-        # Slightly slower than allowed, as requests arrive less evenly than they are sent.
-        self.gap = 61.0 / endpoint.requests_per_minute if endpoint.requests_per_minute else 0.0
-        self.tokens = endpoint.tokens_per_minute
-        self.next_request = 0.0  # start time by the limit of requests
-        self.next_tokens = 0.0  # start time by the limit of tokens
-        self.largest = 0  # most tokens of a request so far
-
-    def begin(self, now: float, tokens: int) -> None:
-        """Count a request that begins now."""
-        self.next_request = now + self.gap
-        if self.tokens:
-            self.largest = max(self.largest, min(tokens, int(self.tokens)))
-            self.next_tokens = max(self.next_tokens, now) + self._seconds(tokens)
-
-    def settle(self, estimated: int, actual: int) -> None:
-        """Correct a request's number of tokens once it is known."""
-        if self.tokens:
-            self.next_tokens -= self._seconds(estimated) - self._seconds(actual)
-
-    def _seconds(self, tokens: int) -> float:
-        # No minute may exceed the limit, not even with a request that begins in its last second.
-        limit = self.tokens or math.inf
-        return 61.0 * tokens / max(limit - self.largest, min(tokens, limit), 1.0)
-
-
-_limits_of = functools.lru_cache(maxsize=64)(_Limits)
 
 
 @dataclass
@@ -102,30 +69,24 @@ class _Budget:
         cost = self.cost(prompt, completion)
         self.spending.add({"estimated": True}, prompt, completion, cost)
 
-    def _reserve(self, reservation: _Reservation) -> bool:
-        """Reserve a request's greatest possible cost, if the budget allows it."""
-        spending = self.spending
-        most = self.cost(*self.most_tokens(reservation.text))
-        total = spending.cost + spending.reserved + most
-        if self._limit is not None and total > self._limit:
-            return False
-
-        reservation.most = most
-        spending.reserved += most
-        spending.under_way += 1
-        return True
-
     async def wait(self, reservation: _Reservation) -> bool:
         """Reserve as soon as open requests leave enough money; return whether they ever do."""
+        spending = self.spending
         async with self._lock:
-            while not self._reserve(reservation):
-                if not self.spending.under_way:
+            while True:
+                most = self.cost(*self.most_tokens(reservation.text))
+                total = spending.cost + spending.reserved + most
+                if self._limit is None or total <= self._limit:
+                    reservation.most = most
+                    spending.reserved += most
+                    spending.under_way += 1
+                    return True
+
+                if not spending.under_way:
                     return False
 
                 self._settled.clear()
                 await self._settled.wait()
-
-        return True
 
     def settle(self, reservation: _Reservation, completion: _Completion) -> _Completion:
         """Count a reply in place of its reservation; return it with its usage or an estimate."""
