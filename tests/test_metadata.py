@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import tomllib
+from importlib.metadata import version
 from pathlib import Path
 
 import pandas as pd
@@ -19,6 +20,7 @@ import psychometrics as pm
 from psychometrics_book.sphinx.agents import overview
 from recipes import cards as cards_of
 from recipes import metadata
+from recipes.sbom import bill_of_materials
 
 ROOT = Path(__file__).parents[1]
 OWNER = {
@@ -90,6 +92,14 @@ def test_llms_txt_names_every_command_every_function_and_the_pages_with_their_ad
     commands = re.findall(r"^- `psychometrics ([\w -]+)`: (.*)$", text, re.MULTILINE)
     assert {"ask", "profile", "study run"} <= {name for name, _ in commands}
     assert all(purpose for _, purpose in commands)
+
+
+def test_a_release_lists_every_installed_distribution_once_with_its_version():
+    bill = bill_of_materials(metadata.read())
+    versions = {entry["name"]: entry["version"] for entry in bill["components"]}
+    assert versions["numpy"] == version("numpy")
+    names = [entry["bom-ref"] for entry in bill["components"]]
+    assert len(names) == len(set(names))
 
 
 def test_each_licence_that_a_file_may_have_has_its_text():

@@ -8,6 +8,7 @@ Conditions
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -41,6 +42,12 @@ class Human(Mode):
         """Return the identity of the person with the given name."""
         if not isinstance(respondent, str) or not respondent.strip():
             raise ParameterError(f"A person needs a name: give text, not {respondent!r}.")
+        path = os.path.expanduser(respondent)
+        if os.path.isfile(path) or ("/" in respondent and os.path.exists(path)):
+            raise ParameterError(
+                f"{respondent}: this name is a file or folder; name a person, or read "
+                "a table of answers with --answers."
+            )
         fingerprint = key_of("human-1", respondent)
         return Identity(respondent, "person", mode=self.name, fingerprint=fingerprint)
 
