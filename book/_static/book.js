@@ -126,6 +126,21 @@
     }
   }
 
+  /* Of several cells in a row that show nothing, one line is enough: it opens all of them. */
+  function joinFolds(folds) {
+    let first = null;
+    for (const fold of folds) {
+      const before = fold.closest(".cell").previousElementSibling;
+      const silent = before?.matches(".cell:has(> details.above-input):not(:has(.cell_output))");
+      if (silent && first) {
+        fold.classList.add("joined");
+        first.addEventListener("toggle", (event) => (fold.open = event.target.open));
+      } else {
+        first = fold;
+      }
+    }
+  }
+
   function offerCode() {
     const folds = document.querySelectorAll(CODE);
     const title = document.querySelector(".bd-article h1");
@@ -143,6 +158,7 @@
       show();
       remember("code", open ? "open" : "folded");
     });
+    joinFolds(folds);
     show();
     title.after(toggle);
   }
