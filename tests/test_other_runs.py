@@ -29,6 +29,7 @@ CHAPTERS = {
         "respondents": "{all}", "populations": 2, "acceptability_model": "{judge}",
     },
     "05-relations": {"respondents": "{all}", "populations": 2},
+    "records-05": {"respondents": "{all}", "populations": 2},
     "06-other-explanations": {"respondents": "{all}", "populations": 2},
     "07-interventions": {
         "respondents": "{all}", "models": 3, "live": 0, "epochs": 1, "measure_at": "1",

@@ -196,7 +196,7 @@ class _Consistency(_Evidence, of="04-consistency"):
     acceptability_model: _Model = "embedded"
 
 
-class _Relations(_Evidence, of="05-relations 06-other-explanations"):
+class _Relations(_Evidence, of="05-relations 06-other-explanations records-05"):
     pass
 
 
