@@ -45,6 +45,7 @@ CHAPTERS = {
     },
     "10-self-report": {"respondent": "{first}", "runs": 3},
     "11-ways-of-asking": {"respondents": "{all}", "people": 20},
+    "records-11": {"seed": 2},
     # Published answers are data; a table joins them, and the book's populations answer at random.
     "12-published-answers": {"answers": "{table}", "draws": 20},
     "records-12": {"answers": "{table}", "draws": 20, "permutations": 99},

@@ -287,6 +287,10 @@ class _WaysOfAsking(_Chapter, of="11-ways-of-asking"):
             raise ParameterError("respondents: a single one has no variance; name at least two.")
 
 
+class _AskingRecords(_Chapter, of="records-11"):
+    pass
+
+
 class _Published(_Chapter, of="12-published-answers"):
     answers: _Table = "none"
     questionnaire: _Questionnaire = "ipip50"
