@@ -48,8 +48,8 @@ CHAPTERS = {
     # Published answers are data; a table joins them, and the book's populations answer at random.
     "12-published-answers": {"answers": "{table}", "draws": 20},
     "records-12": {"answers": "{table}", "draws": 20, "permutations": 99},
-    # These read the tables of the runs above; heads, doses and a second reading are data. (The records
-    # of chapters 11 and 14 are data alone: no model makes a sentence of theirs false.)
+    # These read the tables of the runs above; heads, doses and a second reading are data. (Records
+    # of chapters 11 and 14 are data alone: no model makes one of their sentences false.)
     "13-finding": {"executed": "{read}"},
     "records-13": {"executed": "{read}"},
     "14-scorecard": {"executed": "{read}"},
