@@ -11,7 +11,7 @@ from bs4 import BeautifulSoup
 from psychometrics.paths import book_dir, data_dir
 from psychometrics_book.record import _html
 from psychometrics_book.sphinx.compact import LONG, compact
-from psychometrics_book.sphinx.outputs import without_caption
+from psychometrics_book.sphinx.outputs import fold_code, without_caption
 from tests.conftest import needs_browser, wait_until
 
 
@@ -152,3 +152,11 @@ def test_a_later_column_gets_its_interval_and_one_without_a_value_stays():
         "scale", "change (95 % interval)", "dz", "null (95 % interval)", "part 95 % interval",
     ]  # fmt: skip
     assert row == ["GAD-7", "0.20 (0.10 to 0.30)", "2", "0.05 (−0.10 to 0.10)", "0.40 to 0.60"]
+
+
+def test_code_is_folded_unless_it_is_the_method():
+    tags = [[], ["parameters"], ["method"], ["hide-input", "hide-output"]]
+    cells = [{"cell_type": "code", "metadata": {"tags": one}} for one in tags]
+    fold_code(cells)
+    folded = ["hide-input" in cell["metadata"]["tags"] for cell in cells]
+    assert folded == [True, True, False, True]

@@ -1,4 +1,4 @@
-/* What overflows says so and can be scrolled by keyboard; folded code opens for no printer. */
+/* What overflows says so and can be scrolled by keyboard; code is folded until a switch opens it, and opens for no printer. */
 (function () {
   "use strict";
   const WIDE = ".table-region, div.highlight pre, div.math, pre.literal-block, .table-wrapper, .explorer-scroll";
@@ -107,8 +107,65 @@
   }
   window.followWide = follow; // for the explorers' tables, which come later
 
+  /* One switch under a chapter's title opens its code, and is remembered on all pages. */
+  const CODE = ".bd-article details.hide.above-input";
+
+  function recall(key) {
+    try {
+      return localStorage.getItem(key);
+    } catch {
+      return null; // a browser may forbid it
+    }
+  }
+
+  function remember(key, value) {
+    try {
+      localStorage.setItem(key, value);
+    } catch {
+      // the switch works on this page alone
+    }
+  }
+
+  /* Of several cells in a row that show nothing, one line is enough: it opens all of them. */
+  function joinFolds(folds) {
+    let first = null;
+    for (const fold of folds) {
+      const before = fold.closest(".cell").previousElementSibling;
+      const silent = before?.matches(".cell:has(> details.above-input):not(:has(.cell_output))");
+      if (silent && first) {
+        fold.classList.add("joined");
+        first.addEventListener("toggle", (event) => (fold.open = event.target.open));
+      } else {
+        first = fold;
+      }
+    }
+  }
+
+  function offerCode() {
+    const folds = document.querySelectorAll(CODE);
+    const title = document.querySelector(".bd-article h1");
+    if (!folds.length || !title) return;
+    const toggle = document.createElement("button");
+    toggle.type = "button";
+    toggle.className = "code-switch";
+    let open = recall("code") === "open";
+    const show = () => {
+      for (const fold of folds) fold.open = open;
+      toggle.textContent = open ? "Hide the code" : "Show the code";
+    };
+    toggle.addEventListener("click", () => {
+      open = !open;
+      show();
+      remember("code", open ? "open" : "folded");
+    });
+    joinFolds(folds);
+    show();
+    title.after(toggle);
+  }
+
   function start() {
     nameToggles();
+    offerCode();
     wrapTables();
     // The words of a fold are its name.
     for (const fold of document.querySelectorAll("details.hide > summary")) {

@@ -196,7 +196,7 @@ class _Consistency(_Evidence, of="04-consistency"):
     acceptability_model: _Model = "embedded"
 
 
-class _Relations(_Evidence, of="05-relations 06-other-explanations"):
+class _Relations(_Evidence, of="05-relations 06-other-explanations records-05"):
     pass
 
 
@@ -287,11 +287,14 @@ class _WaysOfAsking(_Chapter, of="11-ways-of-asking"):
             raise ParameterError("respondents: a single one has no variance; name at least two.")
 
 
+class _AskingRecords(_Chapter, of="records-11"):
+    pass
+
+
 class _Published(_Chapter, of="12-published-answers"):
     answers: _Table = "none"
     questionnaire: _Questionnaire = "ipip50"
     draws: Annotated[int, Field(ge=20, le=_MOST)] = 200
-    permutations: Annotated[int, Field(ge=99, le=_MOST)] = 5000
 
     def check(self) -> None:
         asked = load_questionnaire(self.questionnaire, texts=False)
@@ -303,7 +306,11 @@ class _Published(_Chapter, of="12-published-answers"):
             _check_sheets(self.answers, asked)
 
 
-class _Executed(_Page, of="13-finding 14-scorecard records-13"):
+class _PublishedRecords(_Published, of="records-12"):
+    permutations: Annotated[int, Field(ge=99, le=_MOST)] = 5000
+
+
+class _Executed(_Page, of="13-finding 14-scorecard records-13 records-14"):
     executed: _Text = "book"
 
     def check(self) -> None:

@@ -2,7 +2,8 @@
 
 What ``book.table`` and ``book.figure`` show gets its number, its caption and a link to its
 CSV; every table can be scrolled where it is wider than the page; every figure links to its full
-size. The role ``num`` prints a cell of such a table and links to it.
+size. The role ``num`` prints a cell of such a table and links to it. Code is folded, except for the
+few cells that are a chapter's method.
 """
 
 import base64
@@ -69,7 +70,7 @@ class TableCaption(SphinxDirective):
 
 
 def setup(app):
-    app.connect("source-read", _read_captions)
+    app.connect("source-read", _prepare_notebook)
     app.add_directive("table-caption", TableCaption)
     app.add_role("num", Number())
     app.add_enumerable_node(captioned_table, "table", html=(_open_table, _close_table))
@@ -223,9 +224,19 @@ class Outputs(SphinxTransform):
         LOGGER.warning("%s", message, location=node, type="book", subtype="outputs")
 
 
-def _read_captions(app, docname, source):
+def _prepare_notebook(app, docname, source):
     if app.env.doc2path(docname).endswith(".ipynb"):
-        source[0] = json.dumps(_with_captions(json.loads(source[0])))
+        notebook = json.loads(source[0])
+        fold_code(notebook["cells"])
+        source[0] = json.dumps(_with_captions(notebook))
+
+
+def fold_code(cells):
+    """Fold the code of all cells but those whose tag says that they are the chapter's method."""
+    for cell in cells:
+        tags = cell["metadata"].setdefault("tags", [])
+        if cell["cell_type"] == "code" and not {"method", "hide-input"} & set(tags):
+            tags.append("hide-input")
 
 
 def _with_captions(notebook):
