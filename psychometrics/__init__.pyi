@@ -47,7 +47,16 @@ from .nulls import evidence
 from .nulls.respondents import null_answers, null_distribution
 from .questionnaires.library import load_questionnaire, questionnaire_names
 from .questionnaires.prompts import prompts
-from .reports import agreement, answer_profiles, populations, profiles, rules
+from .reports import (
+    agreement,
+    answer_profiles,
+    checklist,
+    comparisons,
+    pages,
+    populations,
+    profiles,
+    rules,
+)
 from .store import compact, manifests
 
 __version__: str
@@ -65,8 +74,10 @@ __all__ = [
     "beliefs",
     "bias",
     "categories",
+    "checklist",
     "checks",
     "compact",
+    "comparisons",
     "data",
     "endpoints",
     "evidence",
@@ -91,6 +102,7 @@ __all__ = [
     "null_answers",
     "null_distribution",
     "nulls",
+    "pages",
     "paths",
     "population",
     "population_table",

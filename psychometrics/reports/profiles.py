@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from ..endpoints.secrets import mask_conditions
 from ..exceptions import ParameterError, QuestionnaireError, RespondentError
 from ..measures.intervals import mean_interval, scale_intervals
 from ..measures.norms import compare_norms, norm_table
-from ..measures.scoring import item_scores, keyed_items
+from ..measures.scoring import item_scores, keyed_items, scale_scores
 from ..models.devices import computing_on
 from ..modes import identify, load_respondent
 from ..modes.mode import Identity
@@ -88,6 +89,13 @@ class Assessment:
         ``data/bases`` nearest in size (MiniLM with the nearest number of layers).
     asked : DataFrame, optional
         How the model was asked: ``what`` and ``how``.
+    runs : DataFrame, optional
+        For answers to items, ``questionnaire, scale, title``, the number of ``runs`` and the
+        ``mean`` and ``sd`` of the scale's score over them.
+    questionnaires : tuple of Questionnaire
+        The questionnaires that were asked.
+    settings : dict
+        The arguments of :func:`assess`, from which :meth:`command` is made.
     """
 
     scores: pd.DataFrame
@@ -102,11 +110,53 @@ class Assessment:
     kernel: pd.DataFrame | None = None
     sizes: pd.DataFrame | None = None
     asked: pd.DataFrame | None = None
+    runs: pd.DataFrame | None = None
+    questionnaires: tuple[Questionnaire, ...] = ()
+    settings: dict[str, object] = field(default_factory=dict)
 
     @property
     def is_judged_on_own_base(self) -> bool:
         """Whether random heads on the model's own base decide about it."""
         return self.base is not None and self.base.is_own
+
+    @property
+    def mode(self) -> str:
+        """The response mode, or ``file`` if nobody was asked."""
+        return str(self.settings.get("mode", "file"))
+
+    def short_title(self, questionnaire: str) -> str:
+        """Return the short title of a questionnaire, by its id."""
+        titles = {each.id: each.short_title for each in self.questionnaires}
+        return titles.get(questionnaire, questionnaire)
+
+    def command(self, **changes: object) -> str:
+        """Return the command that repeats the assessment, with changed settings or conditions.
+
+        A table of answers has no such command, so it gives an empty text.
+        """
+        if not self.settings:
+            return ""
+
+        settings = self.settings | {k: v for k, v in changes.items() if k in self.settings}
+        conditions = dict(settings["conditions"])
+        conditions |= {k: v for k, v in changes.items() if k not in self.settings}
+        words = ["psychometrics", "profile", settings["model"]]
+        words += ["--questionnaires", ",".join(settings["questionnaires"])]
+        if settings["mode"] != "nli":
+            words += ["--mode", settings["mode"]]
+        for name in ("against", "base"):
+            if settings[name] not in (None, "default"):
+                words += [f"--{name}", settings[name]]
+        for name, value in conditions.items():
+            words += ["-c", f"{name}={value}"]
+
+        return shlex.join(map(str, words))
+
+    def _repr_html_(self) -> str:
+        """Return the sentences, the figure, the tests and the table, as Jupyter shows them."""
+        import psychometrics as pm
+
+        return pm.pages.render_fragment(self)
 
 
 def assess(
@@ -161,7 +211,15 @@ def assess(
     >>> assessment.scores["scale"].tolist()
     ['challenges']
     """
+    is_single = isinstance(questionnaires, str | Path | Questionnaire)
+    if not is_single and isinstance(questionnaires, Iterable):
+        questionnaires = list(questionnaires)
+
     loaded = _load_with_scales(questionnaires)
+    named = questionnaires if isinstance(questionnaires, list) else [questionnaires]
+    arguments: dict[str, object] = {"model": str(model), "mode": mode, "against": against}
+    arguments |= {"base": base, "questionnaires": [getattr(q, "id", str(q)) for q in named]}
+    arguments["conditions"] = mask_conditions(conditions)
     if against == "default":
         against = "embedded" if mode == "nli" else None
 
@@ -182,7 +240,9 @@ def assess(
                 model, loaded, answers, others, base, identity, conditions, failures
             )
         else:
-            assessment = _judge(loaded, answers, others)
+            assessment = replace(
+                _judge(loaded, answers, others), runs=_spread_over_runs(answers, loaded)
+            )
             with _recording_failure(failures, "norms"):
                 norms = _compare_with_norms(assessment.scores, loaded, identity.respondent_id)
                 assessment = replace(assessment, norms=norms)
@@ -200,7 +260,7 @@ def assess(
     reasons = answers.attrs["summary"]["failed"] | failures
     texts |= {f"left out: {section}": reason for section, reason in reasons.items()}
     asked = pd.DataFrame({"how": texts}).rename_axis("what")
-    return replace(assessment, agreement=agreement, asked=asked)
+    return replace(assessment, agreement=agreement, asked=asked, settings=arguments)
 
 
 def _assess_prompts(
@@ -504,7 +564,7 @@ def _judge(
 
     joined = {name: pd.concat(parts, ignore_index=True) for name, parts in tables.items() if parts}
     joined = dict.fromkeys(names, pd.DataFrame()) | {"flags": _NO_FLAGS} | joined
-    return Assessment(**joined, base=base)
+    return Assessment(**joined, base=base, questionnaires=tuple(loaded))
 
 
 def _score_scales(
@@ -595,6 +655,15 @@ def _shuffle_items(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.Data
         for number in range(_HEADS)
     ]
     return pd.concat(deals, ignore_index=True)
+
+
+def _spread_over_runs(answers: pd.DataFrame, loaded: list[Questionnaire]) -> pd.DataFrame:
+    """Return the mean and standard deviation of each scale's score over the runs of a model."""
+    scores = scale_scores(answers, loaded).groupby(["questionnaire", "scale"], sort=False)["score"]
+    table = scores.agg(runs="count", mean="mean", sd="std").reset_index()
+    titles = {(each.id, scale.id): scale.title for each in loaded for scale in each.scales}
+    keys = zip(table["questionnaire"], table["scale"], strict=True)
+    return table.assign(title=[titles[key] for key in keys])
 
 
 def _compare_with_norms(
