@@ -56,7 +56,7 @@ _CHECKLIST_NOTE = (
     "Items A.1 to G.1 are the core items of GUIDE-LLM (llm-checklist.com), in our words; N.1 to "
     "N.4 are added. An item is known from the record, has to be added by the author, or is missing."
 )
-_MARKS = {"no score": "✗", "fails": "✗", "passes": "✓"}
+_MARKS = {"no score": "✗", "fails": "✗", "passes": "✓", "placebo": "–"}
 
 
 def make_table(
@@ -584,3 +584,69 @@ def _details_of_answers(
 
     made.insert(-1, _agreement(tables["agreement"], titles))
     return made
+
+
+def profile_tables(assessment: Assessment) -> dict[str, pd.DataFrame]:
+    """Return the tables of a model's page as frames, by the names of their files.
+
+    Examples
+    --------
+    >>> from psychometrics.reports.profiles import assess
+    >>> list(profile_tables(assess("minilm-mnli-l3-s16", "challenges", against=None)))[:2]
+    ['profile-scores', 'profile-flags']
+    """
+    tables = {
+        "scores": assessment.scores.rename(columns={"n": "items", "place": "others below"}),
+        "flags": assessment.flags,
+        "agreement": assessment.agreement,
+        "kernel": assessment.kernel,
+        "sizes": assessment.sizes,
+        "norms": assessment.norms,
+        "rules": rules(assessment.base is not None).reset_index(),
+    }
+    if assessment.asked is not None:
+        names = [each.id for each in assessment.questionnaires]
+        tables["asked"] = assessment.asked.reset_index()
+        tables["checklist"] = of_profile(assessment.asked, names).reset_index()
+
+    return {f"profile-{name}": table for name, table in tables.items() if table is not None}
+
+
+def comparison_tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
+    """Return the tables of a page about several models as frames, by the names of their files."""
+
+    def join(kind: str) -> pd.DataFrame:
+        tables = {name: getattr(each, kind) for name, each in comparison.assessments.items()}
+        return pd.concat(tables, names=["model"]).reset_index("model")
+
+    scores = join("scores").sort_values("questionnaire", kind="stable", key=_first_places)
+    first = next(iter(comparison.assessments.values()))
+    tables = {
+        "scores": scores.rename(columns={"n": "items"}),
+        "flags": join("flags"),
+        "differences": comparison.differences.rename(columns={"null": "heads differ"}),
+        "agreement": comparison.agreement,
+        "rules": rules(first.base is not None).reset_index(),
+        "read": comparison.read,
+    }
+    if comparison.read is None:
+        tables["asked"] = pd.concat(
+            {name: each.asked for name, each in comparison.assessments.items()}, names=["model"]
+        ).reset_index()
+
+    if comparison.failures:
+        tables["failed"] = pd.DataFrame(comparison.failures.items(), columns=["model", "reason"])
+
+    return {f"compare-{name}": table for name, table in tables.items() if table is not None}
+
+
+def answer_tables(
+    answers: pd.DataFrame, tables: Mapping[str, pd.DataFrame]
+) -> dict[str, pd.DataFrame]:
+    """Return the tables of a page about answers as frames, by the names of their files."""
+    made = dict(tables) | {
+        "rules": rules(False).reset_index(),
+        "checklist": of_answers(answers).reset_index(),
+        "read": pd.DataFrame(answers.attrs.get("summary", {}).get("read", [])),
+    }
+    return {f"answers-{name}": table for name, table in made.items() if len(table)}

@@ -7,7 +7,7 @@ not done says which command does it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ import pandas as pd
 from ..formats import number
 from ..measures.norms import compare_means
 from .report import NamedTest
-from .sentences import join_words, lower_first, read_scale
+from .sentences import read_scale
 
 if TYPE_CHECKING:
     from .profiles import Assessment
@@ -63,12 +63,12 @@ def examine_models(assessments: Mapping[str, Assessment]) -> list[NamedTest]:
     for tests in zip(*by_model.values(), strict=True):
         results = dict(zip(by_model, tests, strict=True))
         worst = min(tests, key=lambda test: _SEVERITY.index(test.status))
-        distinct = {test.result for test in tests}
-        result = worst.result
-        if len(distinct) > 1:
-            result = " ".join(f"{name}: {test.result}" for name, test in results.items())
+        lines = worst.results
+        if any(test.results != lines for test in tests):
+            named = ([f"{name}, {line}" for line in test.results] for name, test in results.items())
+            lines = [line for of_model in named for line in of_model]
 
-        merged.append(worst.model_copy(update={"result": result}))
+        merged.append(worst.model_copy(update={"results": lines}))
 
     return merged
 
@@ -86,10 +86,10 @@ def _worst(marks: Iterable[str]) -> str:
 def _scale_name(assessment: Assessment, row: pd.Series) -> str:
     """Return the title of a scale with the short title of its questionnaire."""
     questionnaire = assessment.short_title(row["questionnaire"])
-    return questionnaire if row["title"] == questionnaire else f"{questionnaire} {row['title']}"
+    return questionnaire if row["title"] == questionnaire else f"{questionnaire}, {row['title']}"
 
 
-def _impostors_by_heads(assessment: Assessment) -> dict[str, str]:
+def _impostors_by_heads(assessment: Assessment) -> dict[str, Any]:
     """Compare answers to prompts with random heads on the model's base."""
     base = assessment.base
     heads = assessment.null_items["respondent_id"].nunique() if len(assessment.null_items) else 0
@@ -98,13 +98,15 @@ def _impostors_by_heads(assessment: Assessment) -> dict[str, str]:
         return test | {
             "status": "not done",
             "done": f"{heads} impostors were built on MiniLM, which is not this model's base.",
-            "result": "The model was not compared with models that know nothing on its own base.",
+            "results": [
+                "The model was not compared with models that know nothing on its own base."
+            ],
             "meaning": "Until then, nothing separates its score from the method. Name the network "
             "from which it was trained.",
             "command": assessment.command(base="FOLDER"),
         }
 
-    results = []
+    results: list[str] = []
     for _, row in assessment.scores.iterrows():
         flags = assessment.flags[assessment.flags["questionnaire"] == row["questionnaire"]]
         nulls = assessment.nulls
@@ -112,11 +114,10 @@ def _impostors_by_heads(assessment: Assessment) -> dict[str, str]:
             nulls["scale"] == row["scale"]
         )
         reading = read_scale(row, flags, nulls[in_scale])
-        results.append(
-            f"{_scale_name(assessment, row)}: {reading.impostors} of {reading.drawn} score as far "
-            f"from zero, and {_words_on_terms(flags, row['scale'])}."
-        )
+        name = _scale_name(assessment, row)
+        results.append(f"{name}: {reading.impostors} of {reading.drawn} are as far from zero.")
 
+    results += _compare_terms(assessment)
     status = _worst(_of_check(assessment, "terms", "score")["mark"])
     meaning = "A score that impostors reach cannot be told from the method."
     if status == "passed":
@@ -125,24 +126,34 @@ def _impostors_by_heads(assessment: Assessment) -> dict[str, str]:
         "status": status,
         "done": f"{heads} models with a random answering layer {base.description} answered the "
         "same prompts. They are as decided as this model.",
-        "result": " ".join(results),
+        "results": results,
         "meaning": meaning,
     }
 
 
-def _words_on_terms(flags: pd.DataFrame, scale: str) -> str:
-    """Say whether impostors separate opposite words as well as the model."""
-    marks = flags[(flags["check"] == "terms") & (flags["scale"] == scale)]["mark"]
+def _compare_terms(assessment: Assessment) -> list[str]:
+    """Say for which scales impostors tell opposite words apart as well as the model."""
     words = {
-        "✓": "none of their sizes tells opposite words apart as well",
-        "!": "some of their sizes tell opposite words apart as well",
-        "✗": "they tell opposite words apart as well",
-        "–": "opposite words cannot be compared",
+        "✓": "Impostors tell opposite words apart less well",
+        "!": "At some sizes impostors tell opposite words apart as well",
+        "✗": "Impostors tell opposite words apart as well",
+        "–": "Opposite words cannot be compared",
     }
-    return words[marks.iloc[0] if len(marks) else "–"]
+    flags = _of_check(assessment, "terms")
+    lines = []
+    for mark, sentence in words.items():
+        scales = flags.loc[flags["mark"] == mark, ["questionnaire", "scale"]]
+        if len(scales) == len(flags):
+            return [f"{sentence}."] if len(flags) else []
+        if len(scales):
+            rows = assessment.scores.merge(scales, on=["questionnaire", "scale"])
+            names = [_scale_name(assessment, row) for _, row in rows.iterrows()]
+            lines.append(f"{sentence}: {', '.join(names)}.")
+
+    return lines
 
 
-def _impostors_by_deals(assessment: Assessment) -> dict[str, str]:
+def _impostors_by_deals(assessment: Assessment) -> dict[str, Any]:
     """Compare answers to items with the same answers dealt to the items at random."""
     flags = _of_check(assessment, "content")
     status = _worst(flags["mark"])
@@ -157,13 +168,13 @@ def _impostors_by_deals(assessment: Assessment) -> dict[str, str]:
         "name": "impostor",
         "status": status,
         "done": "The same answers were dealt to the items at random, 999 times.",
-        "result": " ".join(results) or "No questionnaire was answered.",
+        "results": results or ["No questionnaire was answered."],
         "meaning": meanings[status],
         "command": "psychometrics questionnaires" if status == "not done" else "",
     }
 
 
-def _weather(assessment: Assessment) -> dict[str, str]:
+def _weather(assessment: Assessment) -> dict[str, Any]:
     """Compare scores with those of placebo questionnaires, if any was asked."""
     scores = assessment.scores.dropna(subset="score")
     is_placebo = scores["questionnaire"].str.contains("placebo")
@@ -178,33 +189,35 @@ def _weather(assessment: Assessment) -> dict[str, str]:
         return test | {
             "status": "not done",
             "done": "No questionnaire about the weather was asked beside these.",
-            "result": "Not known.",
+            "results": ["Not known."],
             "meaning": meaning,
             "command": command,
         }
 
-    texts = [
-        f"{_scale_name(assessment, row)} {number(row['score'], '.3f')}"
-        for _, row in scores.iterrows()
-    ]
     sizes = scores["score"].abs()
-    exceeds = bool(sizes[~is_placebo].min() > sizes[is_placebo].max())
+    placebo = scores.loc[sizes[is_placebo].idxmax()]
+    results = [f"{_scale_name(assessment, placebo)}: {number(placebo['score'], '.3f')}."]
+    is_nearer = ~is_placebo & (sizes <= sizes[is_placebo].max())
+    exceeds = not is_nearer.any()
     status = "open"
     if to_prompts:
         status = "passed" if exceeds else "failed"
         meaning = "A questionnaire about nothing scores as far from zero as a real one."
         if exceeds:
-            meaning = "Every real questionnaire scores farther from zero than the placebo."
+            meaning = "Every real scale scores farther from zero than the placebo."
+        else:
+            names = [_scale_name(assessment, row) for _, row in scores[is_nearer].iterrows()]
+            results.append(f"No farther from zero: {'; '.join(names)}.")
 
     return test | {
         "status": status,
         "done": "A questionnaire of the same form about nothing was asked in the same way.",
-        "result": f"Scores: {join_words(texts)}.",
+        "results": results,
         "meaning": meaning,
     }
 
 
-def _ten_runs(assessment: Assessment) -> dict[str, str]:
+def _ten_runs(assessment: Assessment) -> dict[str, Any]:
     """Count a model as one respondent, and say what counting its runs as people would give."""
     runs = assessment.runs
     test = {"name": "ten runs"}
@@ -213,13 +226,13 @@ def _ten_runs(assessment: Assessment) -> dict[str, str]:
             return test | {
                 "status": "not needed",
                 "done": "The model was asked once; asked again, it gives the same answers.",
-                "result": "It counts as one respondent.",
+                "results": ["It counts as one respondent."],
                 "meaning": "No number of runs makes several respondents of one model.",
             }
         return test | {
             "status": "not done",
             "done": "The model was asked once.",
-            "result": "How much its scores vary from run to run is not known.",
+            "results": ["How much its scores vary from run to run is not known."],
             "meaning": "Runs show how repeatable a score is. Ten runs are not ten people.",
             "command": assessment.command(runs=10),
         }
@@ -228,7 +241,7 @@ def _ten_runs(assessment: Assessment) -> dict[str, str]:
     results = []
     overcounted = False
     for _, row in runs.iterrows():
-        text = f"{lower_first(row['title'])} varies with an SD of {number(row['sd'], '.2f')}"
+        text = f"{row['title']}: SD over runs {number(row['sd'], '.2f')}"
         norm = _first_norm(assessment, row)
         if norm is not None:
             p_values = [
@@ -240,15 +253,15 @@ def _ten_runs(assessment: Assessment) -> dict[str, str]:
             ]  # fmt: skip
             overcounted |= p_values[0] < 0.05 <= p_values[1]
             text += (
-                f" (against people, as {number_of_runs} people p = {number(p_values[0], 'p')}, as "
-                f"one respondent p = {number(p_values[1], 'p')})"
+                f"; against people, as {number_of_runs} people p = {number(p_values[0], 'p')}, as "
+                f"one respondent p = {number(p_values[1], 'p')}"
             )
         results.append(text)
 
     return test | {
         "status": "passed",
         "done": f"The model was asked {number_of_runs} times and counts as one respondent.",
-        "result": f"From run to run, {join_words(results)}.",
+        "results": results,
         "meaning": "Counted as people, these runs would differ from people; as one model they do "
         "not."
         if overcounted
@@ -268,7 +281,7 @@ def _first_norm(assessment: Assessment, row: pd.Series) -> pd.Series | None:
     return of_scale.iloc[0] if len(of_scale) else None
 
 
-def _turned_terms(assessment: Assessment) -> dict[str, str]:
+def _turned_terms(assessment: Assessment) -> dict[str, Any]:
     """Compare the response to opposite terms with their difference."""
     flags = _of_check(assessment, "agreeing")
     texts = [
@@ -284,18 +297,18 @@ def _turned_terms(assessment: Assessment) -> dict[str, str]:
         "name": "turn it round",
         "status": status,
         "done": "Every item was asked with the opposite words, too.",
-        "result": " ".join(texts) or "No questionnaire has words of both kinds.",
+        "results": texts or ["No questionnaire has words of both kinds."],
         "meaning": meanings[status],
     }
 
 
-def _turned_options(assessment: Assessment) -> dict[str, str]:
+def _turned_options(assessment: Assessment) -> dict[str, Any]:
     """Say whether the options were turned round, and whether answers lean to one end."""
     flags = _of_check(assessment, "acquiescence")
     texts = [
         f"{assessment.short_title(row.questionnaire)}: {row.words}" for row in flags.itertuples()
     ]
-    test = {"name": "turn it round", "result": " ".join(texts) or "No item is reversed."}
+    test = {"name": "turn it round", "results": texts or ["No item is reversed."]}
     conditions = assessment.settings.get("conditions", {})
     if assessment.mode == "options" and conditions.get("permutations", "cyclic") == "cyclic":
         return test | {
@@ -315,7 +328,7 @@ def _turned_options(assessment: Assessment) -> dict[str, str]:
     }
 
 
-def _twin(assessment: Assessment) -> dict[str, str]:
+def _twin(assessment: Assessment) -> dict[str, Any]:
     """Compare a model with respondents that were trained apart."""
     agreement = assessment.agreement
     test = {"name": "twin"}
@@ -325,7 +338,7 @@ def _twin(assessment: Assessment) -> dict[str, str]:
         return test | {
             "status": "not done",
             "done": "No model that was trained apart was asked.",
-            "result": "Not known.",
+            "results": ["Not known."],
             "meaning": "A score is a model's own only if a twin repeats it: the same network, "
             "trained with other sentences in another order. Runs, versions and families are not "
             "twins.",
@@ -343,7 +356,7 @@ def _twin(assessment: Assessment) -> dict[str, str]:
     return test | {
         "status": status,
         "done": "Its item scores were correlated with those of models that were trained apart.",
-        "result": " ".join(texts),
+        "results": texts,
         "meaning": "The pattern of its answers is repeatable. That does not show what it measures: "
         "twins agree about placebos, too."
         if repeats.all()
@@ -371,7 +384,7 @@ def examine_answers(
             "name": "weather",
             "status": "not done",
             "done": "The file has no answers to a questionnaire about nothing.",
-            "result": "Not known.",
+            "results": ["Not known."],
             "meaning": "If the weather scores the same, a score is not about what its name says.",
             "command": "psychometrics new-questionnaire my-weather.csv",
         },
@@ -383,14 +396,14 @@ def examine_answers(
         tests[1] |= {
             "status": "open",
             "done": "The file has answers to a questionnaire about nothing.",
-            "result": "See its row in the table.",
+            "results": ["See its row in the table."],
             "command": "",
         }
 
     return [NamedTest(question=QUESTIONS[test["name"]], **test) for test in tests]
 
 
-def _impostors_of_answers(scales: pd.DataFrame) -> dict[str, str]:
+def _impostors_of_answers(scales: pd.DataFrame) -> dict[str, Any]:
     """Compare alpha with what random answers and habits reach."""
     known = scales.dropna(subset="alpha")
     test = {
@@ -401,51 +414,51 @@ def _impostors_of_answers(scales: pd.DataFrame) -> dict[str, str]:
     if not len(known):
         return test | {
             "status": "not done",
-            "result": "No scale has an alpha.",
+            "results": ["No scale has an alpha."],
             "meaning": "Alpha needs three respondents that differ, and two items.",
         }
 
     limit = known[["independent", "habit"]].max(axis=1)
     passes = known["alpha"] > limit
     texts = [
-        f"{lower_first(row.title)}: alpha {number(row.alpha, '.2f')} (random answers reach "
+        f"{row.title}: alpha {number(row.alpha, '.2f')} (random answers reach "
         f"{number(row.independent, '.2f')}, habits {number(row.habit, '.2f')})"
         for row in known.itertuples()
     ]
     return test | {
         "status": "passed" if passes.all() else "failed",
-        "result": f"{join_words(texts)}.",
+        "results": texts,
         "meaning": "Respondents differ consistently; in what is not shown."
         if passes.all()
         else "An alpha within reach of random answers or habits is not evidence of a trait.",
     }
 
 
-def _runs_of_answers(runs: pd.DataFrame) -> dict[str, str]:
+def _runs_of_answers(runs: pd.DataFrame) -> dict[str, Any]:
     """Say how many respondents the rows are worth."""
     test = {"name": "ten runs"}
     if not len(runs):
         return test | {
             "status": "not needed",
             "done": "Each respondent was asked once.",
-            "result": "Rows are respondents.",
+            "results": ["Rows are respondents."],
             "meaning": "Nothing is counted twice.",
         }
 
     texts = [
-        f"{lower_first(row.title)}: {row.rows} rows of {row.units} respondents"
+        f"{row.title}: {row.rows} rows of {row.units} respondents"
         + ("" if np.isnan(row.effective) else f" are worth {number(row.effective, '.1f')} rows")
         for row in runs.itertuples()
     ]
     return test | {
         "status": "passed",
         "done": "The runs of each respondent were averaged; the respondent is the unit.",
-        "result": f"{join_words(texts)}.",
+        "results": texts,
         "meaning": "A thousand runs of one model say nothing about other models.",
     }
 
 
-def _turned_answers(bias: pd.DataFrame) -> dict[str, str]:
+def _turned_answers(bias: pd.DataFrame) -> dict[str, Any]:
     """Compare answers to plain-keyed items with answers to reversed items."""
     test = {
         "name": "turn it round",
@@ -455,21 +468,21 @@ def _turned_answers(bias: pd.DataFrame) -> dict[str, str]:
         return test | {
             "status": "not done",
             "done": "No scale has items of both kinds and three respondents.",
-            "result": "Not known.",
+            "results": ["Not known."],
             "meaning": "Where all items are keyed alike, agreeing with everything raises alpha.",
             "command": "psychometrics questionnaires",
         }
 
     fails = bias["alpha_raw"] >= bias["alpha"]
     texts = [
-        f"{lower_first(row.title)}: {number(row.bias, '.0%')} of the differences are bias (random "
+        f"{row.title}: {number(row.bias, '.0%')} of the differences are bias (random "
         f"answers {number(row.random_low, '.0%')} to {number(row.random_high, '.0%')}); alpha "
         f"{number(row.alpha, '.2f')}, unreversed {number(row.alpha_raw, '.2f')}"
         for row in bias.itertuples()
     ]
     return test | {
         "status": "failed" if fails.any() else "passed",
-        "result": f"{join_words(texts)}.",
+        "results": texts,
         "meaning": "An alpha that is as high without reversing any answer is not evidence of a "
         "trait."
         if fails.any()
@@ -477,14 +490,14 @@ def _turned_answers(bias: pd.DataFrame) -> dict[str, str]:
     }
 
 
-def _twins_of_answers(agreement: pd.DataFrame, titles: Mapping[str, str]) -> dict[str, str]:
+def _twins_of_answers(agreement: pd.DataFrame, titles: Mapping[str, str]) -> dict[str, Any]:
     """Compare the agreement of respondents with permuted respondents."""
     known = agreement.dropna(subset="agreement")
     test = {"name": "twin", "done": "Each respondent's answers were permuted over the items."}
     if not len(known):
         return test | {
             "status": "not done",
-            "result": "Agreement needs two independent respondents.",
+            "results": ["Agreement needs two independent respondents."],
             "meaning": "A score is a respondent's only if one that was trained apart repeats it.",
         }
 
@@ -496,7 +509,7 @@ def _twins_of_answers(agreement: pd.DataFrame, titles: Mapping[str, str]) -> dic
     ]
     return test | {
         "status": "passed" if repeats.all() else "failed",
-        "result": f"{join_words(texts)}.",
+        "results": texts,
         "meaning": "They agree about the items. This counts only if they were trained apart; runs, "
         "versions and families were not."
         if repeats.all()

@@ -42,10 +42,10 @@ _KINDS = {
     "study": "Report of a study",
 }
 _TONES = {
-    "no score": "bad", "fails": "bad", "not compared": "doubt", "as impostors": "bad",
-    "depends on size": "doubt", "reservations": "doubt", "passes": "good",
+    "placebo": "", "no score": "bad", "fails": "bad", "not compared": "doubt",
+    "as impostors": "doubt", "depends on size": "doubt", "reservations": "doubt", "passes": "good",
 }  # fmt: skip
-_MARKS = {"bad": "✗", "doubt": "!", "good": "✓"}
+_MARKS = {"bad": "✗", "doubt": "!", "good": "✓", "": "–"}
 _SIGNS = {"passed": "✓", "failed": "✗", "open": "!", "not done": "–", "not needed": "–"}
 _SPECIAL = re.compile(r"[&%$#_{}~^\\]")
 _LATEX = {

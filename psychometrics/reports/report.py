@@ -35,7 +35,7 @@ class NamedTest(_Part):
     question: str = Field(description="What the test asks.")
     status: Literal["passed", "failed", "open", "not done", "not needed"]
     done: str = Field(description="What was done.")
-    result: str
+    results: list[str] = Field(description="One line for each scale or questionnaire.")
     meaning: str
     command: str = Field("", description="How to do a test that was not done.")
 

@@ -7,7 +7,7 @@ file say the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +26,7 @@ VERDICTS = {
     "depends on size": "Depends on the impostors",
     "reservations": "With reservations",
     "passes": "May be reported",
+    "placebo": "A placebo",
 }
 """The verdicts in words, by case, from the worst case to the best."""
 _RESERVATIONS = {
@@ -169,7 +170,11 @@ def read_questionnaire(assessment: Assessment, questionnaire: str) -> list[Readi
                 (nulls["questionnaire"] == questionnaire) & (nulls["scale"] == row["scale"])
             ]
 
-        readings.append(read_scale(row, flags, of_scale))
+        reading = read_scale(row, flags, of_scale)
+        if "placebo" in questionnaire and reading.case != "no score":
+            reading = replace(reading, case="placebo", reason="it is about nothing in a model")
+
+        readings.append(reading)
 
     return readings
 
@@ -220,6 +225,12 @@ def _state_group(title: str, group: Sequence[Reading], subject: str) -> str:
             clause = "differs from zero, but" if len(group) == 1 else "differ from zero, but"
 
         return f"Do not write about {whose}. {its} ({scores}) {clause} {_count_reached(group)}."
+
+    if case == "placebo":
+        return (
+            f"Nothing may be written about {whose}: this questionnaire is a placebo. {its} "
+            f"({scores}) shows what the method gives without a trait."
+        )
 
     if case == "reservations":
         noun = "these reservations" if "; " in reason else "this reservation"
