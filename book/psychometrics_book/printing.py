@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 import tempfile
 from html import unescape
 from pathlib import Path
@@ -13,12 +11,14 @@ from urllib.parse import unquote, urlsplit
 
 import yaml
 
-from psychometrics.exceptions import ParameterError, PsychometricsError, check_file, writing
+from psychometrics.exceptions import PsychometricsError, check_file, writing
 from psychometrics.files import replacing
 from psychometrics.paths import book_dir
+from psychometrics.reports.printing import print_page
 
 if TYPE_CHECKING:
     from pypdf import PdfWriter
+
 
 def print_book(output: str | Path) -> Path:
     """Print the built book to one PDF, with bookmarks, links, and its pages in order.
@@ -61,7 +61,7 @@ def print_book(output: str | Path) -> Path:
             starts[page.resolve()] = len(writer.pages)
             printed = Path(folder) / f"{number}.pdf"
             address = f"{page.resolve().as_uri()}?page={len(writer.pages) + 1}"
-            _print_page(address, printed, Path(folder) / "profile")
+            print_page(address, printed, Path(folder) / "profile")
             writer.append(printed, import_outline=False)
             writer.add_outline_item(title=_page_title(page), page_number=starts[page.resolve()])
 

@@ -16,7 +16,14 @@ from typer import Argument, Option
 import psychometrics as pm
 
 from ..data import write_text
-from ..exceptions import ParameterError, PsychometricsError, needed, writing
+from ..endpoints.secrets import refuse_secrets
+from ..exceptions import (
+    ParameterError,
+    PsychometricsError,
+    RespondentError,
+    needed,
+    writing,
+)
 from ..formats import number
 from ..reports.printing import check_page
 from .answers import _collect_answers, read_answer_file, write_table
@@ -87,7 +94,10 @@ def _profile(
     if dry_run:
         _collect_answers(split_names(questionnaires), model, mode, condition, dry_run)
 
-    settings = _settings_of_asking(questionnaires, against, mode, condition)
+    settings = _settings_of_asking([model], questionnaires, against, mode, condition)
+    if base is not None and base != "minilm":
+        pm.models.sources.find(base)
+
     name = re.sub(r"[^\w.-]+", "-", Path(model).name or model)
     pages = _plan_pages(output, pdf, Path(f"profile-{name}.html"))
     conditions = settings.pop("conditions")
@@ -189,7 +199,8 @@ def _compare(
 
     pages = _plan_pages(output, pdf, Path("compare.html"))
     if answer_file is None:
-        settings = _settings_of_asking(questionnaires, against, mode, condition)
+        pm.profiles.name_models(models)
+        settings = _settings_of_asking(models, questionnaires, against, mode, condition, True)
         settings |= settings.pop("conditions")
         comparison = pm.comparisons.compare_models(models, **settings)
         command = shlex.join(["psychometrics", "compare", *sys.argv[2:]])
@@ -302,14 +313,64 @@ def _table(
 
 
 def _settings_of_asking(
-    questionnaires: str, against: str, mode: str, condition: list[str] | None
+    models: list[str],
+    questionnaires: str,
+    against: str,
+    mode: str,
+    condition: list[str] | None,
+    may_fail: bool = False,
 ) -> dict:
-    return {
+    """Return the settings of a page, refusing what could not be asked before anybody is asked.
+
+    With ``may_fail``, a model that cannot be read is left to the page, which lists it.
+    """
+    settings = {
         "questionnaires": split_names(questionnaires),
         "against": None if against == "nobody" else against,
         "mode": mode,
         "conditions": parse_conditions(condition, mode),
     }
+    conditions = settings["conditions"]
+    refuse_secrets(conditions)
+    if mode == "human":
+        raise ParameterError(
+            "mode human needs a person at the terminal, whom a page cannot ask: use "
+            "`psychometrics fill-in`, then --answers."
+        )
+
+    store = conditions.get("store")
+    if store is not None and (not str(store).strip() or Path(str(store)).is_file()):
+        raise ParameterError(f"store: {store!r} is not a folder; name one, or a URL.")
+
+    loaded = pm.questionnaires.load_questionnaires(settings["questionnaires"])
+    for questionnaire in loaded:
+        if not questionnaire.scales:
+            raise ParameterError(
+                f"{questionnaire.id} has no scales: use `psychometrics scores --plot`."
+            )
+
+    others = []
+    if settings["against"] not in (None, "default"):
+        others = pm.population(settings["against"])
+
+    asked = pm.modes.mode_named(mode)
+    elsewhere = ("store", "dtype", "device")
+    own = {name: value for name, value in conditions.items() if name not in elsewhere}
+    complete = asked.complete(own)
+    dtype = None if conditions.get("dtype") == "auto" else conditions.get("dtype")
+    with pm.models.devices.computing_on(conditions.get("device")):
+        for name in [*models, *others]:
+            try:
+                identity = asked.identify(name, dtype, **complete)
+            except RespondentError as error:
+                if may_fail and name in models and error.kind != "not found":
+                    continue
+                raise
+
+            for questionnaire in loaded:
+                asked.check(questionnaire, identity, complete)
+
+    return settings
 
 
 def _plan_pages(output: Path | None, pdf: bool, default: Path) -> list[Path]:

@@ -19,7 +19,7 @@ _STATUSES = ("known", "to be added by the author", "missing")
 """The statuses of an item: answered, left to the author, or missing from the record."""
 _LOCAL = ("nli", "mlm", "nsp", "acceptability", "causal")
 """The modes that use only models on this machine; other modes may ask an endpoint."""
-_PAGE = f"the notebook behind this page, run with psychometrics {__version__}"
+_PAGE = f"the notebook beside this page, for psychometrics {__version__}"
 
 
 def checklist(known: Mapping[str, str]) -> pd.DataFrame:
@@ -132,7 +132,13 @@ def to_markdown(table: pd.DataFrame, path: str | Path) -> None:
 
 
 def describe_asking(mode: str, questionnaires: Iterable[str]) -> dict[str, str]:
-    """Return the checklist items about how a mode asks; a table of answers lacks them."""
+    """Return the checklist items about how a mode asks; a table of answers lacks them.
+
+    Examples
+    --------
+    >>> describe_asking("nli", ["gad7"])["B.5"]
+    'no state is kept'
+    """
     names = list(questionnaires)
     known = _placebos(names)
     if mode == "file":

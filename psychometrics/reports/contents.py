@@ -126,7 +126,7 @@ def report_profile(assessment: Assessment) -> Report:
     checklist = None
     if assessment.asked is not None:
         names = [each.id for each in assessment.questionnaires]
-        checklist = _checklist(of_profile(assessment.asked, names))
+        checklist = make_checklist(of_profile(assessment.asked, names))
         asked = assessment.asked.reset_index()
         details.append(
             make_table("asked", "How it was asked.", asked, {"what": "what", "how": "how"})
@@ -307,8 +307,15 @@ def _rules(to_prompts: bool) -> Table:
     return make_table("rules", "The rules.", frame, columns, _RULES_NOTE)
 
 
-def _checklist(table: pd.DataFrame) -> Table:
-    """Return the reporting checklist."""
+def make_checklist(table: pd.DataFrame) -> Table:
+    """Return the reporting checklist as a table of a page.
+
+    Examples
+    --------
+    >>> from psychometrics.reports.checklist import checklist
+    >>> len(make_checklist(checklist({})).rows)
+    18
+    """
     columns = {"item": "item", "asks": "asks", "status": "status", "answer": "answer"}
     columns["source"] = "source"
     frame = table.reset_index()
@@ -509,7 +516,7 @@ def report_answers(
         tests=examine_answers(tables, titles, command),
         results=make_table("scales", "Scales.", frame, columns, note),
         details=[table for table in details if table.rows],
-        checklist=_checklist(of_answers(answers)),
+        checklist=make_checklist(of_answers(answers)),
         command=command,
     )
 

@@ -12,7 +12,8 @@ import io
 import json
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -158,7 +159,10 @@ def draw_scores(result: Assessment | Comparison) -> Picture | None:
     to_prompts = first.base is not None
     null = "models that know nothing" if to_prompts else "the same answers dealt at random"
     unit = "score (mean weight of words)" if to_prompts else "score"
-    figure = _draw(points, with_rows(nulls), with_rows(first.others), people, unit, null)
+    with _figure_style():
+        strip = needed("psychometrics.figures").strip
+        figure = strip(points, with_rows(nulls), with_rows(first.others), people, unit, null)
+
     described = [
         f"{row.row}: {row.who} {number(row.score, '.3f')} ({number(row.low, '.3f')} to "
         f"{number(row.high, '.3f')})"
@@ -168,13 +172,15 @@ def draw_scores(result: Assessment | Comparison) -> Picture | None:
     return picture(figure, "A score among the grey points is not unusual.", alt)
 
 
-def _draw(points, nulls, others, people, unit: str, null: str) -> Figure:
-    """Draw the scores in the style of pages."""
+@contextmanager
+def _figure_style() -> Iterator[None]:
+    """Draw in the style of pages, in an ink that follows the page from light to dark."""
     figures = needed("psychometrics.figures")
-    figures.style()
     inks = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
-    with figures.plt.rc_context(dict.fromkeys(inks, _INK)):
-        return figures.strip(points, nulls, others, people, unit, null)
+    with figures.plt.rc_context():
+        figures.style()
+        figures.plt.rcParams |= dict.fromkeys(inks, _INK)
+        yield
 
 
 def draw_alphas(scales: pd.DataFrame, titles: dict[str, str]) -> Picture | None:
@@ -193,9 +199,7 @@ def draw_alphas(scales: pd.DataFrame, titles: dict[str, str]) -> Picture | None:
 
     rows = [f"{titles[row.questionnaire]}, {row.title}" for row in known.itertuples()]
     figures = needed("psychometrics.figures")
-    figures.style()
-    inks = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
-    with figures.plt.rc_context(dict.fromkeys(inks, _INK)):
+    with _figure_style():
         figure = figures.alphas_over_chance(known.assign(row=rows))
 
     described = [
@@ -204,6 +208,35 @@ def draw_alphas(scales: pd.DataFrame, titles: dict[str, str]) -> Picture | None:
         for row, one in zip(rows, known.itertuples(), strict=True)
     ]
     caption = "An alpha within a grey bar is within reach of respondents that know nothing."
+    return picture(figure, caption, f"{'; '.join(described)}.")
+
+
+def draw_differences(table: pd.DataFrame) -> Picture:
+    """Return the picture of differences with their intervals.
+
+    Parameters
+    ----------
+    table : DataFrame
+        ``row, difference, low, high``, one row per difference.
+    """
+    figures = needed("psychometrics.figures")
+    with _figure_style():
+        figure, ax = figures.plt.subplots(figsize=(4.6, 1 + 0.55 * len(table)))
+        for place, row in enumerate(table.itertuples()):
+            ax.text(0, -place, row.row, transform=ax.get_yaxis_transform(), fontsize=10, wrap=True)
+            ax.hlines(-place - 0.3, row.low, row.high, color=figures.TRAINED, linewidth=2.5)
+            ax.plot(row.difference, -place - 0.3, "o", color=figures.TRAINED, markersize=8)
+
+        ax.axvline(0, linestyle=":", color=_INK, linewidth=1)
+        ax.set(ylim=(-len(table) + 0.3, 0.5), yticks=[], xlabel="difference, with its interval")
+        ax.spines["left"].set_visible(False)
+
+    described = [
+        f"{row.row}: {number(row.difference, '.3f')} ({number(row.low, '.3f')} to "
+        f"{number(row.high, '.3f')})"
+        for row in table.itertuples()
+    ]
+    caption = "A difference whose interval includes zero is not shown."
     return picture(figure, caption, f"{'; '.join(described)}.")
 
 
