@@ -199,7 +199,7 @@ TABLES = {
     "adjust": pm.items.adjust,
     "one_factor": one_factor,
     "omegas": pm.reliability.omegas,
-    "of_answers": book.checklist.of_answers,
+    "of_answers": pm.checklist.of_answers,
     "forest": lambda table: pm.figures.forest(table, "a", "b"),
     "reached": lambda table: pm.evidence.reached(table, SOLVED),
     "jackknife": lambda table: pm.evidence.jackknife(pd.DataFrame.mean, table, list("ab")),

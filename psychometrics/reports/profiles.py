@@ -36,6 +36,7 @@ from .own_base import (
     _draw_heads,
     _is_in_study,
     _recording_failure,
+    equal_member,
 )
 from .rules import (
     _flag_items,
@@ -189,8 +190,9 @@ def assess(
     base : str or Path, optional
         The untouched model from which this model was trained, a folder or a hub id. The random
         heads with which answers to prompts are compared are built on it. By default, it is a
-        member's base, or the base in the manifest of a model that this package trained. Without a
-        known base, heads on the embedded encoder are shown but do not affect the verdict.
+        member's base, the base in the manifest of a model that this package trained, or the base
+        that the model's configuration names. Without a known base, heads on the embedded encoder
+        are shown but do not affect the verdict.
 
     Returns
     -------
@@ -233,7 +235,7 @@ def assess(
 
         others = pd.DataFrame()
         with _recording_failure(failures, "others"):
-            others = _ask_others(against, identity.respondent_id, loaded, settings)
+            others = _ask_others(against, str(model), identity.respondent_id, loaded, settings)
 
         if "term" in answers:
             assessment = _assess_prompts(
@@ -721,17 +723,24 @@ def _accuracy(identity: Identity, model: str | Path) -> tuple[float, ...] | None
         return None
 
     members = population_table().set_index("respondent_id")
-    if identity.source == "embedded" and identity.respondent_id in members.index:
-        return tuple(members.loc[identity.respondent_id, ["accuracy", "low", "high"]])
+    member = identity.respondent_id if identity.source == "embedded" else equal_member(str(model))
+    if member in members.index:
+        return tuple(members.loc[member, ["accuracy", "low", "high"]])
     return load_respondent(model, dtype=identity.dtype).accuracy()
 
 
 def _ask_others(
-    against: str | None, respondent: str, loaded: list[Questionnaire], settings: dict
+    against: str | None,
+    model: str,
+    respondent: str,
+    loaded: list[Questionnaire],
+    settings: dict,
 ) -> pd.DataFrame:
     """Return the item scores of the other respondents, which are shipped or newly collected."""
     asked = [] if against is None else population(against)
-    names = [name for name in asked if Path(name).name != respondent]
+    # a member that was saved to a folder is not its own twin
+    itself = {respondent, equal_member(model) if settings["mode"] == "nli" else None}
+    names = [name for name in asked if Path(name).name not in itself]
     tables = []
     for questionnaire in loaded if names else []:
         stored = _shipped_scores(questionnaire) if settings["mode"] == "nli" else pd.DataFrame()

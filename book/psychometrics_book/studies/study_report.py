@@ -120,12 +120,12 @@ def report_study(
     command : str
         The command that made the page.
     """
-    names = [name for name in _TITLES if name in tables]
     first = "expectations" if isinstance(tables.get("expectations"), pd.DataFrame) else "scores"
     if first not in tables:
         first = "asked"
 
-    names.remove(first)
+    reason = "The study leaves this analysis out."
+    details = [_table(name, tables.get(name, reason)) for name in _TITLES if name != first]
     kind = "exploratory: it has no plan" if study.is_exploratory else "planned"
     statements = []
     if study.is_exploratory:
@@ -145,7 +145,7 @@ def report_study(
         statements=statements,
         tests=[],
         results=_table(first, tables[first]),
-        details=[_table(name, tables[name]) for name in names],
+        details=details,
         checklist=make_checklist(study_checklist(study, tables)),
         command=command,
     )
@@ -222,9 +222,7 @@ def study_checklist(study: Study, tables: Mapping[str, object]) -> pd.DataFrame:
     if study.mode != "file":  # a table does not say who was asked, and by which code
         known["B.1"] = f"{how['respondents']}; the record keeps their fingerprints; {how['runs']}"
         known["B.3"] = f"conditions: {how['conditions']}; seeds: {how['seeds']}"
-        known["F.1"] = (
-            f"the study's file and the notebook behind this page, run with psychometrics {__version__}"
-        )
+        known["F.1"] = f"the study's file and its notebook, for psychometrics {__version__}"
     planned = "no plan" if study.is_exploratory else f"planned on {plan['planned on']}"
     known["N.4"] = f"{planned}; {plan['plan']}"
 
