@@ -345,13 +345,17 @@ def report_comparison(comparison: Comparison, command: str = "") -> Report:
     statements = []
     for _, row in comparison.differences.iterrows():
         scale = scales[row["questionnaire"], row["scale"]]
-        case = "passes" if row["verdict"].startswith("differ") else "as impostors"
+        unread = [
+            name for name in (first, row["model"]) if _is_unread(assessments[name].scores, row)
+        ]
+        text = state_difference(row, scale, first, row["model"], unread)
+        case = "passes" if text.startswith("You may") else "as impostors"
         statements.append(
             Statement(
                 about=f"{titles[row['questionnaire']]}, {scale}: {row['model']}",
                 case=case,
                 verdict=row["verdict"],
-                text=state_difference(row, scale, first, row["model"]),
+                text=text,
             )
         )
 
@@ -395,6 +399,12 @@ def report_comparison(comparison: Comparison, command: str = "") -> Report:
         details=[table for table in details if table.rows],
         command=command,
     )
+
+
+def _is_unread(scores: pd.DataFrame, row: pd.Series) -> bool:
+    """Return whether a model's score on the row's scale must not be interpreted."""
+    is_scale = (scores[["questionnaire", "scale"]] == row[["questionnaire", "scale"]]).all(axis=1)
+    return bool((scores.loc[is_scale, "mark"] == "✗").any())
 
 
 def _how_compared(comparison: Comparison) -> list[Table]:

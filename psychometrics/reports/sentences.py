@@ -254,8 +254,12 @@ def _count_reached(group: Sequence[Reading]) -> str:
     )
 
 
-def state_difference(row: pd.Series, title: str, first: str, second: str) -> str:
+def state_difference(
+    row: pd.Series, title: str, first: str, second: str, unread: Sequence[str] = ()
+) -> str:
     """Return the sentence about the difference between two models on one scale.
+
+    ``unread`` names those of the two whose score must not be interpreted.
 
     Examples
     --------
@@ -277,6 +281,11 @@ def state_difference(row: pd.Series, title: str, first: str, second: str) -> str
         return (
             f"Do not write yet that {pair}: models that know nothing were not asked on the base "
             "of each."
+        )
+
+    if unread:
+        return (
+            f"Do not write that {pair}: the score of {join_words(unread)} must not be interpreted."
         )
 
     value = f"by {number(row['difference'], '+.3f')}"
