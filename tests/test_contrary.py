@@ -16,6 +16,7 @@ import psychometrics as pm
 from tests.families import save_family
 
 FAMILIES = ("albert", "bert", "deberta", "distilbert", "gpt2", "roberta")
+pytestmark = pytest.mark.filterwarnings("ignore:.* the same answer .*:UserWarning")
 HEADS = 99
 STUDY = """
 title: Contrary models

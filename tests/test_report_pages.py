@@ -20,9 +20,9 @@ from psychometrics.reports.report import Column, NamedTest, Report, Statement, T
 from psychometrics.reports.sentences import (
     VERDICTS,
     read_scale,
-    state_difference,
+    state_differences,
     state_questionnaire,
-    state_scale_of_answers,
+    state_scales_of_answers,
 )
 from tests.conftest import loads_from_elsewhere, needs_browser
 
@@ -96,23 +96,25 @@ def test_scales_of_one_case_share_a_sentence_and_the_worst_case_comes_first():
     ],
 )
 def test_every_verdict_on_a_difference_has_its_sentence(verdict, may_be_written):
-    row = pd.Series({"difference": 0.1, "null": 0.4, "verdict": verdict})
-    sentence = state_difference(row, "Anxiety", "a", "b")
+    rows = pd.DataFrame(
+        {"title": ["Anxiety"], "difference": [0.1], "null": [0.4], "verdict": [verdict]}
+    )
+    sentence = state_differences(rows, "a", "b")
     assert sentence.startswith("You may write" if may_be_written else "Do not write")
-    unread = state_difference(row, "Anxiety", "a", "b", unread=["a"])
+    unread = state_differences(rows, "a", "b", unread=["a"])
     assert unread.startswith("Do not write"), "the score of one of them must not be interpreted"
 
 
 @pytest.mark.parametrize(
     ("alpha", "said"),
-    [(np.nan, "No alpha"), (0.2, "random answers"), (0.4, "a habit"), (0.9, "You may write")],
+    [(np.nan, "No alpha"), (0.2, "random answers"), (0.4, "mere habits"), (0.9, "You may write")],
 )
 def test_every_alpha_has_its_sentence(alpha, said):
-    row = pd.Series({"title": "Anxiety", "respondents": 20, "alpha": alpha, "independent": 0.3,
-                     "habit": 0.5})  # fmt: skip
-    assert said in state_scale_of_answers(row)
-    row["respondents"] = 0
-    assert state_scale_of_answers(row).startswith("Nothing can be written")
+    rows = pd.DataFrame({"title": ["Anxiety"], "respondents": [20], "alpha": [alpha],
+                         "independent": [0.3], "habit": [0.5]})  # fmt: skip
+    assert said in state_scales_of_answers(rows)
+    nobody = state_scales_of_answers(rows.assign(respondents=0))
+    assert nobody.startswith("Nothing can be written")
 
 
 @pytest.fixture(scope="module")
@@ -282,6 +284,6 @@ def test_pages_about_several_models_and_about_answers_say_what_may_be_written():
     answers = pm.styles.empty_answers("ipip20", "random", respondents=12, runs=2)
     tables = pm.answer_profiles.assess_answers(answers, "ipip20")
     report = report_answers(answers, tables, [pm.load_questionnaire("ipip20")])
-    assert len(report.statements) == 5
+    assert {statement.about for statement in report.statements} == {"Mini-IPIP"}
     assert [test.name for test in report.tests][2:4] == ["ten runs", "turn it round"]
     assert pm.pages.draw_alphas(tables["scales"], {"ipip20": "Mini-IPIP"}) is not None

@@ -19,9 +19,10 @@ from .rules import rules
 from .sentences import (
     VERDICTS,
     read_questionnaire,
-    state_difference,
+    show_alpha,
+    state_differences,
     state_questionnaire,
-    state_scale_of_answers,
+    state_scales_of_answers,
 )
 
 _AGREEMENT = {
@@ -56,6 +57,12 @@ _CHECKLIST_NOTE = (
     "Items A.1 to G.1 are the core items of GUIDE-LLM (llm-checklist.com), in our words; N.1 to "
     "N.4 are added. An item is known from the record, has to be added by the author, or is missing."
 )
+_READINGS = {
+    "no alpha": ("no score", "No alpha"),
+    "no more consistent than independent answers": ("fails", "As random answers"),
+    "no more consistent than a habit": ("fails", "As a mere habit"),
+    "more consistent than independent answers and habits": ("passes", "Consistent"),
+}
 _MARKS = {"no score": "✗", "fails": "✗", "passes": "✓", "placebo": "–"}
 
 
@@ -342,35 +349,11 @@ def report_comparison(comparison: Comparison, command: str = "") -> Report:
         for each in comparison.questionnaires
         for scale in each.scales
     }
-    statements = []
-    for _, row in comparison.differences.iterrows():
-        scale = scales[row["questionnaire"], row["scale"]]
-        unread = [
-            name for name in (first, row["model"]) if _is_unread(assessments[name].scores, row)
-        ]
-        text = state_difference(row, scale, first, row["model"], unread)
-        case = "passes" if text.startswith("You may") else "as impostors"
-        statements.append(
-            Statement(
-                about=f"{titles[row['questionnaire']]}, {scale}: {row['model']}",
-                case=case,
-                verdict=row["verdict"],
-                text=text,
-            )
-        )
-
-    gaps = comparison.differences.assign(
-        about=comparison.differences["questionnaire"].map(titles),
-        scale_title=[
-            scales[key]
-            for key in zip(
-                comparison.differences["questionnaire"], comparison.differences["scale"],
-                strict=True,
-            )
-        ],
-    )  # fmt: skip
+    gaps = comparison.differences
+    keys = zip(gaps["questionnaire"], gaps["scale"], strict=True)
+    gaps = gaps.assign(about=gaps["questionnaire"].map(titles), title=[scales[key] for key in keys])
     columns = {
-        "verdict": "verdict", "about": "questionnaire", "scale_title": "scale", "model": "model",
+        "verdict": "verdict", "about": "questionnaire", "title": "scale", "model": "model",
         "difference": (f"difference from {first}", "+.3f"), "low": ("95 % from", "+.3f"),
         "high": ("to", "+.3f"), "n": ("items", "d"), "null": ("heads differ", ".0%"),
     }  # fmt: skip
@@ -393,12 +376,33 @@ def report_comparison(comparison: Comparison, command: str = "") -> Report:
         if len(assessments) > 1
         else first,
         about=f"mode {assessment.mode} · {', '.join(titles.values())}",
-        statements=[*statements, *_statements(assessments)],
+        statements=[*_state_gaps(gaps, assessments), *_statements(assessments)],
         tests=examine_models(assessments),
         results=_results(assessments),
         details=[table for table in details if table.rows],
         command=command,
     )
+
+
+def _state_gaps(gaps: pd.DataFrame, assessments: Mapping[str, Assessment]) -> list[Statement]:
+    """Return the statements about differences; scales of one verdict share one."""
+    first = next(iter(assessments))
+    unread = [
+        ", ".join(n for n in (first, row["model"]) if _is_unread(assessments[n].scores, row))
+        for _, row in gaps.iterrows()
+    ]
+    keys = ["model", "about", "verdict", "unread"]
+    statements = []
+    for (model, about, verdict, names), rows in gaps.assign(unread=unread).groupby(
+        keys, sort=False
+    ):
+        text = state_differences(rows, first, model, names.split(", ") if names else ())
+        case = "passes" if text.startswith("You may") else "as impostors"
+        statements.append(
+            Statement(about=f"{model}, {about}", case=case, verdict=verdict, text=text)
+        )
+
+    return statements
 
 
 def _is_unread(scores: pd.DataFrame, row: pd.Series) -> bool:
@@ -471,39 +475,35 @@ def report_answers(
     if runs > respondents:
         about.insert(1, f"{runs} runs, averaged for each respondent")
 
-    cases = []
-    for row in scales.itertuples():
-        if math.isnan(row.alpha):
-            cases.append("no score")
-        else:
-            cases.append("passes" if row.reading.startswith("more") else "fails")
-
-    statements = [
-        Statement(
-            about=f"{titles[row['questionnaire']]}, {row['title']}",
-            case=case,
-            verdict=row["reading"],
-            text=state_scale_of_answers(row),
-        )
-        for case, (_, row) in zip(cases, scales.iterrows(), strict=True)
+    cases = [
+        _READINGS[reading.partition(",")[0].partition(":")[0]] for reading in scales["reading"]
     ]
+    statements = []
+    for (name, (case, verdict)), rows in scales.assign(case=cases).groupby(
+        ["questionnaire", "case"], sort=False
+    ):
+        text = state_scales_of_answers(rows)
+        statements.append(Statement(about=titles[name], case=case, verdict=verdict, text=text))
 
     frame = scales.assign(
         about=scales["questionnaire"].map(titles),
-        mark=[_MARKS[case] for case in cases],
-        verdict=scales["reading"],
+        mark=[_MARKS[case] for case, _ in cases],
+        case=[case for case, _ in cases],
+        verdict=[verdict for _, verdict in cases],
+        reason=scales["reading"],
         interval=[_interval(row.low, row.high) for row in scales.itertuples()],
         alpha_interval=[
-            f"{number(row.alpha_low, '.2f')} to {number(row.alpha_high, '.2f')}"
+            f"{show_alpha(row.alpha_low)} to {show_alpha(row.alpha_high)}"
             if row.alpha == row.alpha
             else ""
             for row in scales.itertuples()
         ],
+        shown_alpha=[show_alpha(value) if value == value else "" for value in scales["alpha"]],
     )
     columns = {
         "verdict": "verdict", "about": "questionnaire", "title": "scale",
         "respondents": ("respondents", "d"), "score": ("mean", ".2f"),
-        "interval": "95 % interval", "sd": ("SD", ".2f"), "alpha": ("alpha", ".2f"),
+        "interval": "95 % interval", "sd": ("SD", ".2f"), "shown_alpha": "alpha",
         "alpha_interval": "95 % interval of alpha",
         "independent": ("random answers reach", ".2f"), "habit": ("habits reach", ".2f"),
     }  # fmt: skip

@@ -344,7 +344,7 @@ def _render(template: str, report: Report, figure: Picture | None, **values: obj
             tones=_TONES,
             marks={case: _MARKS[tone] for case, tone in _TONES.items()},
             signs=_SIGNS,
-            show=number,
+            show=lambda value, form: "" if value is None else number(value, form),
             is_number=_is_number,
             mark_of=lambda row: row.get("mark") or "",
             tone=lambda row: _TONES.get(row.get("case"), _TONE_OF_MARK.get(row.get("mark"), "")),

@@ -254,81 +254,103 @@ def _count_reached(group: Sequence[Reading]) -> str:
     )
 
 
-def state_difference(
-    row: pd.Series, title: str, first: str, second: str, unread: Sequence[str] = ()
+def state_differences(
+    rows: pd.DataFrame, first: str, second: str, unread: Sequence[str] = ()
 ) -> str:
-    """Return the sentence about the difference between two models on one scale.
+    """Return the sentence about the differences between two models on scales of one verdict.
 
-    ``unread`` names those of the two whose score must not be interpreted.
+    Parameters
+    ----------
+    rows : DataFrame
+        ``title, difference, null, verdict``, one row per scale; the verdict is the same in all.
+    first, second : str
+        Names of the models.
+    unread : sequence of str
+        Those of the two whose scores must not be interpreted.
 
     Examples
     --------
-    >>> row = pd.Series({"difference": 0.1, "low": -0.1, "high": 0.3, "null": 0.4,
-    ...                  "verdict": "no difference shown"})
-    >>> state_difference(row, "Anxiety", "a", "b")
+    >>> rows = pd.DataFrame({"title": ["Anxiety"], "difference": [0.1], "null": [0.4],
+    ...                      "verdict": ["no difference shown"]})
+    >>> state_differences(rows, "a", "b")
     'Do not write that a and b differ in anxiety: the interval of their difference includes zero.'
     """
-    pair = f"{first} and {second} differ in {lower_first(title)}"
+    verdict = rows["verdict"].iloc[0]
+    pair = f"{first} and {second} differ in {join_words([lower_first(t) for t in rows['title']])}"
+    least = "" if len(rows) == 1 else "at least "
     reasons = {
         "no difference shown": "the interval of their difference includes zero",
-        "no clearer than between random heads": f"{number(row['null'], '.0%')} of pairs of models "
-        "that know nothing differ as clearly",
+        "no clearer than between random heads": f"{least}{number(rows['null'].min(), '.0%')} of "
+        "pairs of models that know nothing differ as clearly",
         "cannot be tested": "too few items were answered by both",
     }
-    if row["verdict"] in reasons:
-        return f"Do not write that {pair}: {reasons[row['verdict']]}."
-    if row["verdict"].startswith("cannot be judged"):
+    if verdict in reasons:
+        return f"Do not write that {pair}: {reasons[verdict]}."
+    if verdict.startswith("cannot be judged"):
         return (
             f"Do not write yet that {pair}: models that know nothing were not asked on the base "
             "of each."
         )
-
     if unread:
-        return (
-            f"Do not write that {pair}: the score of {join_words(unread)} must not be interpreted."
-        )
+        names = join_words(unread)
+        return f"Do not write that {pair}: the score of {names} must not be interpreted."
 
-    value = f"by {number(row['difference'], '+.3f')}"
-    if row["verdict"] == "differ on these items":
+    value = f"by {join_words([number(gap, '+.3f') for gap in rows['difference']])}"
+    if verdict == "differ on these items":
         return f"You may write that {pair} {value}, on these items; other items may differ."
     return f"You may write that scores of {pair} {value}, which is not yet a difference in a trait."
 
 
-def state_scale_of_answers(row: pd.Series) -> str:
-    """Return the sentence about one scale of a table of answers.
+def state_scales_of_answers(rows: pd.DataFrame) -> str:
+    """Return the sentence about scales of a table of answers that have one reading.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Rows of the table ``scales`` of
+        :func:`psychometrics.reports.answer_profiles.assess_answers`.
 
     Examples
     --------
-    >>> row = pd.Series({"title": "Anxiety", "respondents": 2, "alpha": float("nan")})
-    >>> state_scale_of_answers(row)
+    >>> rows = pd.DataFrame({"title": ["Anxiety"], "respondents": [2], "alpha": [float("nan")]})
+    >>> state_scales_of_answers(rows)
     'No alpha of anxiety can be reported: 2 respondents are too few, or do not differ.'
     """
-    name = lower_first(row["title"])
+    names = join_words([lower_first(title) for title in rows["title"]])
+    row = rows.iloc[0]
     if row["respondents"] == 0:
-        return f"Nothing can be written about {name}: nobody answered all its items."
+        return f"Nothing can be written about {names}: nobody answered all its items."
     if np.isnan(row["alpha"]):
         return (
-            f"No alpha of {name} can be reported: {row['respondents']} respondents are too few, "
+            f"No alpha of {names} can be reported: {row['respondents']} respondents are too few, "
             "or do not differ."
         )
 
-    value = f"its alpha of {number(row['alpha'], '.2f')}"
-    if row["alpha"] <= row["independent"]:
-        limit = number(row["independent"], ".2f")
-        return (
-            f"Do not write that these respondents differ in {name}: {value} is within reach of "
-            f"random answers (up to {limit})."
-        )
-    if row["alpha"] <= row["habit"]:
-        limit = number(row["habit"], ".2f")
-        return (
-            f"Do not write that these respondents differ in {name}: {value} is within reach of "
-            f"respondents with nothing but a habit (up to {limit})."
-        )
+    alphas = join_words([show_alpha(value) for value in rows["alpha"]])
+    value = f"its alpha of {alphas} is" if len(rows) == 1 else f"the alphas of {alphas} are"
+    for limit, whose in (("independent", "random answers"), ("habit", "mere habits")):
+        if row["alpha"] <= row[limit]:
+            reached = number(rows[limit].max(), ".2f")
+            return (
+                f"Do not write that these respondents differ in {names}: {value} within reach of "
+                f"{whose} (up to {reached})."
+            )
+
     return (
-        f"You may write that these respondents differ consistently on {name}: {value} exceeds "
-        f"what random answers and habits reach. In what they differ is not shown by this."
+        f"You may write that these respondents differ consistently on {names}: {value} beyond what "
+        "random answers and habits reach. In what they differ is not shown by this."
     )
+
+
+def show_alpha(value: float) -> str:
+    """Return an alpha in words; what lies below −1 says no more than that.
+
+    Examples
+    --------
+    >>> show_alpha(0.712), show_alpha(-35.24)
+    ('0.71', 'below −1')
+    """
+    return "below −1" if value < -1 else number(value, ".2f")
 
 
 def lower_first(title: str) -> str:
