@@ -213,7 +213,7 @@ def strip(
             ax.errorbar(norms["mean"], np.full(len(norms), y), xerr=norms["sd"], fmt="D",
                         color=PEOPLE, markersize=5, elinewidth=2)  # fmt: skip
 
-    if points["score"].min() < 0 or "impostors" in lanes:
+    if ax.get_xlim()[0] < 0:  # scores of ticked options are never negative
         ax.axvline(0, linestyle=":", color="black", linewidth=1, zorder=0)
     ax.set(ylim=(-len(rows) * height + 0.35, 0.4), xlabel=label, yticks=[])
     ax.tick_params(labelsize=9.5)

@@ -15,7 +15,7 @@ from typer import Argument, Option
 
 import psychometrics as pm
 
-from ..data import write_text
+from ..data import write_csv, write_text
 from ..endpoints.secrets import refuse_secrets
 from ..exceptions import (
     ParameterError,
@@ -409,7 +409,7 @@ def _write_files(report, figure, pages: list[Path], cells: list[str], tables: di
 
     write_text(folder.with_suffix(".ipynb"), notebook)
     for name, table in tables.items():
-        write_table(table, folder / f"tab-{name}.csv")
+        write_csv(table, folder / f"tab-{name}.csv")
 
 
 def _print_statements(report) -> None:

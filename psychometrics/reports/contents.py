@@ -129,6 +129,10 @@ def report_profile(assessment: Assessment) -> Report:
     how = assessment.asked["how"] if assessment.asked is not None else pd.Series(dtype=str)
     title = how.get("respondent", "a respondent")
     parts = [f"mode {assessment.mode}", how.get("asked", ""), how.get("null respondents", "")]
+    unread = how.get("refused or unreadable", "0")
+    if unread != "0":
+        parts.append(f"{unread} answers refused or unreadable")
+
     details = [_people(assessment), _flags(assessment.flags, assessment), *_learnt(assessment)]
     checklist = None
     if assessment.asked is not None:

@@ -702,6 +702,7 @@ def _describe_asking(
     kind = "prompts" if "term" in answers else "answers"
     counts = answers.groupby("questionnaire", sort=False).size()
     shown = mask_conditions(conditions)
+    paid = {"cost": f"{summary['cost']:.4g}"} if summary.get("cost") else {}
     return {
         "respondent": identity.respondent_id,
         "model": f"{identity.model or ''} ({identity.source or 'unknown source'})",
@@ -713,6 +714,7 @@ def _describe_asking(
         "answers": f"{summary['asked']:,} asked now, {summary['from_store']:,} from the store, in "
         f"{summary['seconds']:.1f} s",
         "refused or unreadable": f"{summary['unanswered']:,}",
+        **paid,
         "package": f"psychometrics {__version__}",
     }
 

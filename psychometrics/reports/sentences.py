@@ -38,7 +38,7 @@ _RESERVATIONS = {
     "answered": "some items were refused or could not be read",
     "alone": "by itself the scale cannot be told from answers dealt out at random",
 }
-_MOST_NAMES = 4
+_MOST_NAMES = 6
 
 
 @dataclass(frozen=True)
@@ -365,12 +365,12 @@ def lower_first(title: str) -> str:
 
 
 def join_words(words: Sequence[str]) -> str:
-    """Join words with commas and *and*; from five, name three and count the others.
+    """Join words with commas and *and*; of more than six, name three and count the others.
 
     Examples
     --------
-    >>> join_words(["a"]), join_words(["a", "b", "c"]), join_words(list("abcdef"))
-    ('a', 'a, b and c', 'a, b, c and 3 more')
+    >>> join_words(["a"]), join_words(["a", "b", "c"]), join_words(list("abcdefg"))
+    ('a', 'a, b and c', 'a, b, c and 4 more')
     """
     if len(words) > _MOST_NAMES:
         words = [*words[:3], f"{len(words) - 3} more"]
