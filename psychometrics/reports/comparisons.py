@@ -3,50 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
 
 from ..questionnaires import Questionnaire
 from .agreement import agreement_table
-from .profiles import Assessment, assess_models, differences, judge_respondents
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Several models' assessments, with the paired differences from the first model.
-
-    Parameters
-    ----------
-    assessments : dict of Assessment
-        By the models' names.
-    differences : DataFrame
-        The result of :func:`psychometrics.reports.profiles.differences`.
-    agreement : DataFrame
-        The result of :func:`psychometrics.reports.agreement.agreement_table`.
-    failures : dict of str
-        Reasons why models could not be asked, by their names.
-    read : DataFrame, optional
-        What was read from a table of answers.
-    """
-
-    assessments: dict[str, Assessment]
-    differences: pd.DataFrame
-    agreement: pd.DataFrame
-    failures: dict[str, str] = field(default_factory=dict)
-    read: pd.DataFrame | None = None
-
-    @property
-    def questionnaires(self) -> tuple[Questionnaire, ...]:
-        """The questionnaires that all models answered."""
-        return next(iter(self.assessments.values())).questionnaires
-
-    def _repr_html_(self) -> str:
-        """Return the sentences, the figure, the tests and the table, as Jupyter shows them."""
-        import psychometrics as pm
-
-        return pm.pages.render_fragment(self)
+from .assessments import Assessment, Comparison
+from .profiles import assess_models, differences, judge_respondents
 
 
 def compare_models(

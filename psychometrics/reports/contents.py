@@ -10,10 +10,9 @@ import pandas as pd
 from ..formats import number
 from ..questionnaires import Questionnaire
 from .agreement import INDEPENDENT
+from .assessments import Assessment, Comparison
 from .checklist import of_answers, of_profile
-from .comparisons import Comparison
 from .five_tests import examine_answers, examine_model, examine_models
-from .profiles import Assessment
 from .report import Column, Report, Statement, Table
 from .rules import rules
 from .sentences import (

@@ -18,7 +18,7 @@ from .report import NamedTest
 from .sentences import read_scale
 
 if TYPE_CHECKING:
-    from .profiles import Assessment
+    from .assessments import Assessment
 
 QUESTIONS = {
     "impostor": "Do models that know nothing score the same?",

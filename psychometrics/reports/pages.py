@@ -26,10 +26,9 @@ from ..data import write_text
 from ..exceptions import needed, writing
 from ..files import replacing
 from ..formats import markdown_table, number
-from .comparisons import Comparison
+from .assessments import Assessment, Comparison
 from .contents import report_comparison, report_profile
 from .printing import print_page
-from .profiles import Assessment
 from .report import Column, Report, Table
 
 if TYPE_CHECKING:
@@ -153,8 +152,8 @@ def draw_scores(result: Assessment | Comparison) -> Picture | None:
 
     people = None
     if len(assessments) == 1 and first.norms is not None:
-        people = with_rows(first.norms).rename(columns={"mean": "own", "norm_mean": "mean"})
-        people = people.rename(columns={"norm_sd": "sd"}).drop_duplicates("row")
+        people = with_rows(first.norms)[["row", "norm_mean", "norm_sd"]].drop_duplicates("row")
+        people.columns = ["row", "mean", "sd"]
 
     to_prompts = first.base is not None
     null = "models that know nothing" if to_prompts else "the same answers dealt at random"

@@ -16,7 +16,7 @@ import pandas as pd
 from ..formats import number
 
 if TYPE_CHECKING:
-    from .profiles import Assessment
+    from .assessments import Assessment
 
 VERDICTS = {
     "no score": "No score",
