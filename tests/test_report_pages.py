@@ -48,7 +48,7 @@ def _read(marks: dict[str, str], score: float = 0.2, low: float = 0.1, value: fl
         (PROMPTS, {"score": np.nan}, "no score", "3 of 7 items answered"),
         (PROMPTS | {"guessing": "✗"}, {"value": 0.34}, "fails", "34% of pairs"),
         (PROMPTS | {"terms": "✗"}, {}, "fails", "opposite words apart no better than models that"),
-        (PROMPTS | {"terms": "–"}, {}, "not compared", "Do not write about this model's fear yet"),
+        (PROMPTS | {"terms": "–"}, {}, "not compared", "fear yet (0.200 on the Fear scale)"),
         (PROMPTS | {"terms": "!"}, {}, "depends on size", "of some sizes, not if they are of"),
         (PROMPTS | {"score": "!"}, {"score": 0.05}, "as impostors",
          "Do not write about this model's fear. Its score (0.050) differs from zero, but 50 of 99 "
@@ -62,7 +62,7 @@ def _read(marks: dict[str, str], score: float = 0.2, low: float = 0.1, value: fl
         (ITEMS, {}, "passes", "better than the same answers dealt out at random"),
         (ITEMS | {"content": "✗"}, {}, "fails", "no better than the same answers dealt out"),
         (ITEMS | {"content": "✗"}, {"value": 0.0}, "fails", "the same answer to every item"),
-        (ITEMS | {"content": "–"}, {}, "not compared", "all its items are keyed alike"),
+        (ITEMS | {"content": "–"}, {}, "not compared", "all items are keyed alike"),
         (ITEMS | {"commonest": "!"}, {}, "reservations", "one option makes up most"),
         (ITEMS | {"acquiescence": "!"}, {}, "reservations", "leans to one end of the options"),
         (ITEMS | {"answered": "!"}, {}, "reservations", "refused or could not be read"),

@@ -94,12 +94,12 @@ def _profile(
     if dry_run:
         _collect_answers(split_names(questionnaires), model, mode, condition, dry_run)
 
+    name = re.sub(r"[^\w.-]+", "-", Path(model).name or model)
+    pages = _plan_pages(output, pdf, Path(f"profile-{name}.html"))
     settings = _settings_of_asking([model], questionnaires, against, mode, condition)
     if base is not None and base != "minilm":
         pm.models.sources.find(base)
 
-    name = re.sub(r"[^\w.-]+", "-", Path(model).name or model)
-    pages = _plan_pages(output, pdf, Path(f"profile-{name}.html"))
     conditions = settings.pop("conditions")
     assessment = pm.profiles.assess(model, base=base, **settings, **conditions)
     report = pm.contents.report_profile(assessment)

@@ -109,9 +109,15 @@ def read_scale(row: pd.Series, flags: pd.DataFrame, nulls: pd.DataFrame) -> Read
         reason = _reason_of_failure(checks, marks)
     elif marks.get("terms" if to_prompts else "content") == "–" or not marks:
         case = "not compared"
-        reason = "all its items are keyed alike, so agreeing with everything looks the same"
+        reason = (
+            "all items are keyed alike, so agreeing with everything looks the same; ask a "
+            "questionnaire with reversed items, too"
+        )
         if to_prompts:
-            reason = "it was not compared with models that know nothing on the same base"
+            reason = (
+                "it was not compared with models that know nothing on the same base; name it with "
+                "--base FOLDER"
+            )
     elif marks.get("terms") == "!":
         case = "depends on size"
         reason = (
@@ -214,9 +220,9 @@ def _state_group(title: str, group: Sequence[Reading], subject: str) -> str:
     if case == "fails":
         return f"Do not write about {whose}: {reason}."
     if case == "not compared":
-        return f"Do not write about {whose} yet. {its} on the {title} ({scores}): {reason}."
+        return f"Do not write about {whose} yet ({scores} on the {title}): {reason}."
     if case == "depends on size":
-        return f"Do not write about {whose}. {its} on the {title} ({scores}): {reason}."
+        return f"Do not write about {whose} ({scores} on the {title}): {reason}."
 
     if case == "as impostors":
         differ = [not each.low <= 0 <= each.high for each in group if not np.isnan(each.low)]
