@@ -16,8 +16,8 @@ _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 def __getattr__(name):
     """Import a public name; names of 1.0 that moved to the book's package work with a warning."""
-    moved = () if name.startswith("_") else entry_points(group="psychometrics.moved", name=name)
-    for point in moved:
+    has_moved = not name.startswith("_") and name not in __all__
+    for point in entry_points(group="psychometrics.moved", name=name) if has_moved else ():
         text = f"psychometrics.{name} is {point.value} now, and works here until version 2."
         warnings.warn(text, DeprecationWarning, stacklevel=2)
         return point.load()

@@ -48,7 +48,18 @@ from .nulls import evidence
 from .nulls.respondents import null_answers, null_distribution
 from .questionnaires.library import load_questionnaire, questionnaire_names
 from .questionnaires.prompts import prompts
-from .reports import agreement, answer_profiles, audits, populations, profiles, rules
+from .reports import (
+    agreement,
+    answer_profiles,
+    audits,
+    checklist,
+    comparisons,
+    contents,
+    pages,
+    populations,
+    profiles,
+    rules,
+)
 from .store import compact, manifests
 
 __version__: str
@@ -67,8 +78,11 @@ __all__ = [
     "beliefs",
     "bias",
     "categories",
+    "checklist",
     "checks",
     "compact",
+    "comparisons",
+    "contents",
     "data",
     "endpoints",
     "evidence",
@@ -93,6 +107,7 @@ __all__ = [
     "null_answers",
     "null_distribution",
     "nulls",
+    "pages",
     "paths",
     "population",
     "population_table",

@@ -104,6 +104,8 @@ class MissingPackageError(PsychometricsError, ImportError):
         "aiohttp": "chat",
         "accelerate": "train",
         "datasets": "train",
+        "jinja2": "figures",
+        "markupsafe": "figures",
         "matplotlib": "figures",
         "seaborn": "figures",
         "sentence_transformers": "book",

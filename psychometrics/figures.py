@@ -17,6 +17,7 @@ from .questionnaires import Questionnaire
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 plt = needed("matplotlib.pyplot")
 
@@ -43,6 +44,113 @@ def style() -> None:
         "axes.spines.right": False,
         "figure.constrained_layout.use": True,
     }
+
+
+def strip(
+    points: pd.DataFrame,
+    impostors: pd.DataFrame | None = None,
+    others: pd.DataFrame | None = None,
+    people: pd.DataFrame | None = None,
+    label: str = "score",
+    null: str = "models that know nothing",
+) -> Figure:
+    """Draw each score with its interval over the scores of respondents that know nothing.
+
+    The figure is as wide as a phone, so that its text can be read there. A score among the grey
+    points is not unusual.
+
+    Parameters
+    ----------
+    points : DataFrame
+        ``row, who, score, low, high``: the label of the row, the name of the point, the score and
+        its interval.
+    impostors, others : DataFrame, optional
+        ``row, score``: scores of null respondents, in grey with their central 95 %, and of other
+        models, as blue ticks.
+    people : DataFrame, optional
+        ``row, mean, sd, who``: people's norms, drawn as means with one standard deviation.
+    label, null : str
+        Names of the score, with its unit, and of the null respondents.
+
+    Returns
+    -------
+    Figure
+    """
+    rows = list(dict.fromkeys(points["row"]))
+    names = list(dict.fromkeys(points["who"]))
+    bands = {"impostors": impostors, "others": others, "people": people}
+    lanes = [name for name, table in bands.items() if table is not None and len(table)]
+    height = max(len(names), 1) * 0.5 + 0.5 * ("others" in lanes) + 0.5 * ("people" in lanes) + 0.9
+    key = 0.22 * (len(names) + len(lanes))
+    fig, ax = plt.subplots(figsize=(4.6, 0.8 + 0.42 * height * len(rows) + key))
+    rng = np.random.default_rng(0)
+
+    for number, row in enumerate(rows):
+        top = -number * height
+        ax.text(0, top, row, transform=ax.get_yaxis_transform(), fontsize=10, va="center",
+                weight="bold")  # fmt: skip
+        middle = top - 0.55 - 0.25 * (len(names) - 1)
+
+        if "impostors" in lanes:
+            drawn = impostors.loc[impostors["row"] == row, "score"].dropna().to_numpy()
+            _draw_cloud(ax, drawn, middle, 0.25 * len(names), rng)
+
+        own = points[points["row"] == row].dropna(subset="score")
+        for _, point in own.iterrows():
+            place = names.index(point["who"])
+            y = top - 0.55 - 0.5 * place
+            ax.hlines(y, point["low"], point["high"], color=TRAINED, linewidth=2.5, zorder=4)
+            ax.plot(point["score"], y, MARKERS[place % len(MARKERS)], color=TRAINED, markersize=8,
+                    markeredgecolor="white", zorder=5)  # fmt: skip
+
+        y = top - 0.55 - 0.5 * (len(names) - 1)
+        if "others" in lanes:
+            y -= 0.5
+            rivals = others.loc[others["row"] == row, "score"].dropna()
+            ax.plot(rivals, np.full(len(rivals), y), "|", color=TRAINED, alpha=0.6, markersize=8)
+        if "people" in lanes:
+            y -= 0.5
+            norms = people[people["row"] == row].head(1)
+            ax.errorbar(norms["mean"], np.full(len(norms), y), xerr=norms["sd"], fmt="D",
+                        color=PEOPLE, markersize=5, elinewidth=2)  # fmt: skip
+
+    if ax.get_xlim()[0] < 0:  # scores of ticked options are never negative
+        ax.axvline(0, linestyle=":", color="black", linewidth=1, zorder=0)
+    ax.set(ylim=(-len(rows) * height + 0.35, 0.4), xlabel=label, yticks=[])
+    ax.tick_params(labelsize=9.5)
+    ax.locator_params(axis="x", nbins=5)
+    ax.spines["left"].set_visible(False)
+    _label_lanes(ax, names, lanes, null)
+    return fig
+
+
+def _draw_cloud(
+    ax: Axes, drawn: np.ndarray, middle: float, half: float, rng: np.random.Generator
+) -> None:
+    """Draw null respondents as points, in front of a band that covers their central 95 %."""
+    if not len(drawn):
+        return
+
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    ax.fill_between([low, high], middle - half, middle + half, color=NULL, alpha=0.25, linewidth=0)
+    y = middle + half * rng.uniform(-0.8, 0.8, len(drawn))
+    ax.plot(drawn, y, "o", color=NULL, markersize=3, markeredgewidth=0, alpha=0.8, zorder=2)
+
+
+def _label_lanes(ax: Axes, names: Sequence[str], lanes: Sequence[str], null: str) -> None:
+    """Draw the legend below the axes, one entry a line, so that a phone shows all of it."""
+    for place, name in enumerate(names):
+        ax.plot([], [], MARKERS[place % len(MARKERS)] + "-", color=TRAINED, markersize=7,
+                markeredgecolor="white", label=f"{name}, with its interval")  # fmt: skip
+
+    if "impostors" in lanes:
+        ax.plot([], [], "o", color=NULL, markersize=4, label=f"{null}; band: 95 % of them")
+    if "others" in lanes:
+        ax.plot([], [], "|", color=TRAINED, markersize=9, label="other models")
+    if "people" in lanes:
+        ax.plot([], [], "D", color=PEOPLE, markersize=5, label="people: mean and SD")
+
+    ax.figure.legend(frameon=False, fontsize=9.5, loc="outside lower left")
 
 
 def draw_scores(
@@ -166,3 +274,40 @@ def _compass(scores: pd.DataFrame, x: str, y: str, ax: Axes) -> None:
     ax.set(xlim=tuple(limits.loc[x]), ylim=tuple(limits.loc[y]), xlabel=x, ylabel=y)
     ax.set_aspect("equal" if np.ptp(limits.loc[x]) == np.ptp(limits.loc[y]) else "auto")
     ax.legend(frameon=False, fontsize=10, loc="lower left", bbox_to_anchor=(0.0, 1.0))
+
+
+def alphas_over_chance(scales: pd.DataFrame) -> Figure:
+    """Draw alphas with their intervals over what random answers and habits reach.
+
+    Parameters
+    ----------
+    scales : DataFrame
+        ``row, alpha, alpha_low, alpha_high, independent, habit``, one row per scale. What lies
+        below −1 is drawn at −1.
+
+    Returns
+    -------
+    Figure
+    """
+    fig, ax = plt.subplots(figsize=(4.6, 1.5 + 0.6 * len(scales)))
+    for place, (_, row) in enumerate(scales.iterrows()):
+        top = -place * 1.5
+        ax.text(0, top, row["row"], transform=ax.get_yaxis_transform(), fontsize=10, va="center",
+                weight="bold")  # fmt: skip
+        y = top - 0.6
+        left, value, right = row[["alpha_low", "alpha", "alpha_high"]].astype(float).clip(-1, 1)
+        for limit, half in ((row["habit"], 0.28), (row["independent"], 0.28)):
+            ax.fill_between([-1, max(limit, -1)], y - half, y + half, color=NULL, alpha=0.3,
+                            linewidth=0)  # fmt: skip
+        ax.hlines(y, left, right, color=TRAINED, linewidth=2.5, zorder=4)
+        ax.plot(value, y, "o", color=TRAINED, markersize=8, markeredgecolor="white", zorder=5)
+
+    lowest = min(0.0, scales["alpha_low"].clip(lower=-1).min())
+    ax.set(xlim=(lowest - 0.03, 1.02), ylim=(-1.5 * len(scales) + 0.3, 0.5), yticks=[],
+           xlabel="alpha, with its 95 % interval")  # fmt: skip
+    ax.spines["left"].set_visible(False)
+    ax.plot([], [], "o-", color=TRAINED, markersize=7, label="these respondents")
+    ax.fill_between([], [], [], color=NULL, alpha=0.6, label="within reach of random answers")
+    ax.fill_between([], [], [], color=NULL, alpha=0.3, label="within reach of mere habits")
+    fig.legend(frameon=False, fontsize=9.5, loc="outside lower left")
+    return fig

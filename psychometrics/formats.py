@@ -33,3 +33,20 @@ def number(value: object, form: str = "") -> str:
         return format(value, form or ".3g").replace("-", "\N{MINUS SIGN}")
     except ValueError:
         raise ParameterError(f"{form!r} is not a number format; write one such as .2f.") from None
+
+
+def markdown_table(rows: list[list[str]]) -> str:
+    """Return rows of texts, of which the first has the heads, as a Markdown table.
+
+    Examples
+    --------
+    >>> print(markdown_table([["a", "b"], ["1", "x|y"]]))
+    | a | b |
+    | --- | --- |
+    | 1 | x\\|y |
+    <BLANKLINE>
+    """
+    heads, *others = rows
+    lines = [heads, ["---"] * len(heads), *others]
+    cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines]
+    return "".join(f"| {' | '.join(line)} |\n" for line in cells)

@@ -145,9 +145,9 @@ def needs(*keys: str) -> pytest.MarkDecorator:
 
 def browser_path() -> str | None:
     """Return the path of Chromium or Chrome, None where neither is installed."""
-    from psychometrics_book.printing import _find_browser
+    from psychometrics.reports.printing import find_browser
 
-    return _find_browser()
+    return find_browser()
 
 
 def needs_browser(test: Callable) -> Callable:

@@ -6,21 +6,20 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
-import psychometrics_book as book
-from psychometrics_book.checklist import _STATUSES
+from psychometrics.reports.checklist import _STATUSES
 
 KNOWN, AUTHOR, MISSING = _STATUSES
 
 
 def test_the_items_are_the_fourteen_of_guide_llm_and_four_of_this_book():
-    table = book.checklist.checklist({})
+    table = pm.checklist.checklist({})
     assert table["source"].value_counts().to_dict() == {"GUIDE-LLM": 14, "this book": 4}
     assert table.index.is_unique
     assert set(table["status"]) == {AUTHOR, MISSING}
 
 
 def test_what_is_known_is_shown_and_all_else_marked():
-    table = book.checklist.checklist({"G.1": "none", "N.4": "no plan was made"})
+    table = pm.checklist.checklist({"G.1": "none", "N.4": "no plan was made"})
     assert table.index[table["status"] == KNOWN].tolist() == ["G.1", "N.4"]
     assert table.loc["E.1", "status"] == AUTHOR
     assert table.loc["C.1", "status"] == MISSING
@@ -32,16 +31,16 @@ def test_what_is_known_is_shown_and_all_else_marked():
 def test_a_placebo_is_known_only_where_one_was_asked(names, status):
     asked = pm.styles.empty_answers("gad7", respondents=3, runs=2)
     answers = pd.concat(asked.assign(questionnaire=name) for name in names)
-    table = book.checklist.of_answers(answers)
+    table = pm.checklist.of_answers(answers)
     assert table.loc["N.2", "status"] == status
     assert table.loc["N.3", "answer"].startswith("3 respondents; 6 runs")
     assert table.loc["B.1", "status"] == MISSING  # a file does not say which models these are
 
 
 def test_markdown_has_a_row_for_each_item_and_no_cell_breaks_the_table(tmp_path):
-    table = book.checklist.checklist({"A.1": "to ask | to score\nand to judge"})
+    table = pm.checklist.checklist({"A.1": "to ask | to score\nand to judge"})
     path = tmp_path / "list.md"
-    book.checklist.to_markdown(table, path)
+    pm.checklist.to_markdown(table, path)
     lines = path.read_text().splitlines()
     assert len(lines) == 2 + len(table)
     assert all(line.replace("\\|", "").count("|") == 6 for line in lines)

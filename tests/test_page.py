@@ -18,7 +18,8 @@ from bs4 import BeautifulSoup
 
 from psychometrics.exceptions import ParameterError
 from psychometrics.paths import data_dir, notebooks_dir
-from psychometrics_book import claims, page, printing, record
+from psychometrics.reports import printing
+from psychometrics_book import claims, page, record
 from psychometrics_book.prose import _references
 from psychometrics_book.record import _kernel_arguments
 from tests.conftest import asked_paths, loads_from_elsewhere, needs_browser, policy_of, wait_until
@@ -391,7 +392,7 @@ def test_a_page_that_cannot_be_written_is_refused(name, executed, tmp_path, monk
     os.mkfifo("fifo.html")
     Path("folder.html").mkdir()
     with pytest.raises(ParameterError):
-        printing._check_output(name)
+        printing.check_page(name)
     if name:  # by default beside the notebook
         with pytest.raises(ParameterError):
             page.write_page(executed, name)
@@ -458,7 +459,7 @@ def test_a_pdf_without_a_browser_is_refused_with_its_name(executed, tmp_path, mo
     monkeypatch.chdir(tmp_path)
 
     with pytest.raises(ParameterError, match=r"^p\.pdf: .* neither is on the PATH; install one"):
-        printing._check_output("p.pdf")
+        printing.check_page("p.pdf")
     with pytest.raises(ParameterError, match=r"p\.pdf: .* neither is on the PATH; install"):
         page.write_page(executed, tmp_path / "p.pdf")
     assert not (tmp_path / "p.pdf").exists()

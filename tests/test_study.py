@@ -93,7 +93,7 @@ def test_a_study_resumes_and_its_report_shows_plan_scores_and_verdicts(study):
     shown = CliRunner().invoke(app, ["study", "report", str(study)], catch_exceptions=False)
     assert shown.exit_code == 0
     text = _report(study)
-    assert text.startswith("Argmax or expected")
+    assert text.startswith("Report of a study Argmax or expected")
     assert "not corrected for the number of expectations" in text
     assert "the plan of the first run" in text
     assert "20k SNLI, 3 layers" in text
@@ -484,7 +484,7 @@ def test_a_study_reads_a_table_whose_columns_are_its_conditions(of_a_table):
     assert set(tables["scores"]["respondent"]) == {"a", "b"}
     assert tables["asked"].loc["table of answers", "how"] == "table.csv"
     assert set(tables["evidence"]["mark"]) <= {"✗", "!", "✓", "–"}
-    filled = book.checklist.of_study(load_study(path), tables)
+    filled = book.study_report.study_checklist(load_study(path), tables)
     assert filled.loc[["A.1", "N.1", "N.4"], "status"].eq("known").all()
     assert filled.loc[["B.1", "B.3", "C.1", "F.1"], "status"].eq("missing").all()  # others asked
 

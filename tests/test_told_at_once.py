@@ -58,6 +58,7 @@ def nothing_runs(monkeypatch):
         (f"ask gad7 ipip50 --respondents {SMALL}", "no prompts"),
         (f"ask gad7 --respondents {SMALL} --dry-run", "mode 'nli' uses no endpoint"),
         (f"scores gad7 --respondents {SMALL} -c temperature=true", "temperature"),
+        (f"profile {SMALL} --base nix", "nix"),
     ],
 )  # fmt: skip
 def test_a_mistake_on_the_command_line_is_told_before_anything_runs(
@@ -79,7 +80,6 @@ def test_a_mistake_on_the_command_line_is_told_before_anything_runs(
         ("04-consistency", {"populations": 10**30}),
         ("07-interventions", {"lr": 1e30}),
         ("08-items", {"draws": 10**30}),
-        ("profile", {"base": "nix"}),
         ("benchmarks", {"measured": "nowhere.csv"}),
     ],
 )

@@ -18,6 +18,7 @@ from bs4 import BeautifulSoup
 
 from psychometrics.exceptions import ParameterError, PsychometricsError
 from psychometrics.paths import book_dir
+from psychometrics.reports.printing import find_browser
 from psychometrics_book import printing
 from tests.conftest import foreign_sources, loads_from_elsewhere, policy_of, wait_until
 
@@ -321,7 +322,7 @@ def small_book(tmp_path, monkeypatch):
 
 def test_the_book_is_printed_in_its_order_with_bookmarks_and_links_inside(small_book):
     pypdf = pytest.importorskip("pypdf")
-    if printing._find_browser() is None:
+    if find_browser() is None:
         pytest.skip("neither Chromium nor Chrome is installed")
     printed = pypdf.PdfReader(printing.print_book(small_book / "book.pdf"))
     assert len(printed.pages) == 2

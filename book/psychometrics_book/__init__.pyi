@@ -1,6 +1,5 @@
 from . import (
     build,
-    checklist,
     claims,
     exercises,
     figures,
@@ -18,13 +17,20 @@ from .build import build_book
 from .parameters import check_parameters
 from .plans import plan
 from .record import figure, read, table
-from .studies import content, improving, interventions, registration, study, study_files
+from .studies import (
+    content,
+    improving,
+    interventions,
+    registration,
+    study,
+    study_files,
+    study_report,
+)
 
 __all__ = [
     "build",
     "build_book",
     "check_parameters",
-    "checklist",
     "claims",
     "content",
     "exercises",
@@ -46,5 +52,6 @@ __all__ = [
     "studies",
     "study",
     "study_files",
+    "study_report",
     "table",
 ]

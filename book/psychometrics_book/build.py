@@ -27,7 +27,7 @@ from .claims import VERDICTS, counts, expectations, scorecard
 from .exercises import answer
 from .exercises import listed as exercises
 from .record import _mistakes
-from .runs import _execute_notebook, write_report
+from .runs import _execute_notebook
 
 
 def _notebook_names() -> list[str]:
@@ -266,7 +266,10 @@ def _timed(source: Path, output: Path, inputs: str) -> tuple[str, float]:
 
 def _write_example(page: Path) -> None:
     """Write the page that `psychometrics profile` makes for a model, as the book's example."""
-    write_report("profile", {"model": "minilm-both-l6-s1", "questionnaires": ["gad7"]}, [page])
+    assessment = psychometrics.profiles.assess("minilm-both-l6-s1", ["gad7"])
+    report = psychometrics.contents.report_profile(assessment)
+    picture = psychometrics.pages.draw_scores(assessment)
+    psychometrics.pages.write_page(report, picture, [page])
 
 
 # Number of chapters executed at the same time.

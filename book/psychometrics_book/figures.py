@@ -17,7 +17,6 @@ from psychometrics.figures import MARKERS, NULL, PALETTE, TRAINED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # a group of this name has the colour of its role, whatever its place
 _ROLES = {"trained": TRAINED, "null": NULL, "neutral": NULL}
@@ -112,45 +111,3 @@ def forest(
                   bbox_to_anchor=(0, 1), handletextpad=0.3, columnspacing=1)  # fmt: skip
 
     return ax
-
-
-def strip(points: pd.DataFrame, clouds: Mapping[str, pd.DataFrame], label: str = "score") -> Figure:
-    """Draw scores with intervals below other respondents' scores, in one block per row label.
-
-    Parameters
-    ----------
-    points : DataFrame
-        ``row, who, score, low, high``: the label of the row, the name of the point, the score and
-        its interval.
-    clouds : mapping of str to DataFrame
-        The scores of other respondents, as tables ``row, score`` by name. A table whose name begins
-        with *others* is drawn in blue, any other in grey.
-    label : str
-        Name of the score, with its unit.
-
-    Returns
-    -------
-    Figure
-    """
-    names = list(dict.fromkeys(points["row"]))
-    people = list(dict.fromkeys(points["who"]))
-    height = len(people) + len(clouds)
-    fig, ax = plt.subplots(figsize=(7, 1 + len(names) * (0.3 + 0.22 * height)))
-    at = {name: -number * (height + 1.5) for number, name in enumerate(names)}
-
-    for number, (name, cloud) in enumerate(clouds.items()):
-        colour = TRAINED if name.startswith("others") else NULL
-        ax.plot(cloud["score"], cloud["row"].map(at) - number, "o", color=colour, alpha=0.3,
-                markersize=4, markeredgewidth=0, label=name)  # fmt: skip
-
-    for number, who in enumerate(people):
-        own = points[points["who"] == who].dropna(subset="score")
-        y = own["row"].map(at).astype(float) - len(clouds) - number  # even without points
-        ax.hlines(y, own["low"], own["high"], color=TRAINED, linewidth=2)
-        ax.plot(own["score"], y, MARKERS[number % len(MARKERS)], color=TRAINED, label=who)
-
-    ax.axvline(0, linestyle=":", color="black", linewidth=1)
-    ax.set_yticks([at[name] - (height - 1) / 2 for name in names], names)
-    ax.set_xlabel(label)
-    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1))
-    return fig

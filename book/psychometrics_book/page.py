@@ -14,8 +14,8 @@ from psychometrics.checks import check_choice, check_kinds
 from psychometrics.data import write_text
 from psychometrics.exceptions import ParameterError, writing
 from psychometrics.files import replacing
+from psychometrics.reports.printing import check_page, print_page
 
-from .printing import _check_output, _print_page
 from .prose import FOR_THE_PUBLISHED_RUN, _prose_of
 
 _OPENING = (
@@ -94,7 +94,7 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
 
     if len(executed.name.encode(errors="replace")) > 255 or not executed.is_file():
         raise ParameterError(f"{executed} was not executed: use `psychometrics run` first.")
-    output = _check_output(output or executed.with_suffix(".html"))
+    output = check_page(output or executed.with_suffix(".html"))
 
     try:
         notebook = nbformat.read(executed, as_version=4)
@@ -119,7 +119,7 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
     with writing(output), replacing(output) as part, tempfile.TemporaryDirectory() as folder:
         printed_from = Path(folder) / "page.html"
         printed_from.write_text(text, encoding="utf-8")
-        _print_page(printed_from.as_uri(), part.absolute(), Path(folder) / "browser")
+        print_page(printed_from.as_uri(), part.absolute(), Path(folder) / "browser")
 
     return output
 

@@ -11,17 +11,14 @@ from typing import Annotated, Literal
 import pandas as pd
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveFloat, ValidationError
 
-import psychometrics as pm
 from psychometrics import modes  # a mode's file, and torch with it, is loaded at its first use
 from psychometrics.answers.files import read_answers
 from psychometrics.asking.population import population
 from psychometrics.checks import check_choice, wrong_kind
-from psychometrics.endpoints.secrets import refuse_secrets
-from psychometrics.exceptions import ParameterError, PsychometricsError, RespondentError
+from psychometrics.exceptions import ParameterError, PsychometricsError
 from psychometrics.measures.scoring import item_scores, keyed_items
-from psychometrics.models.devices import computing_on
 from psychometrics.models.sources import find
-from psychometrics.modes import identify, mode_named
+from psychometrics.modes import identify
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.questionnaires.model import Questionnaire
 
@@ -328,88 +325,6 @@ class _Benchmarks(_Page, of="benchmarks"):
     def check(self) -> None:
         if self.measured != "data/benchmarks.csv" and not Path(self.measured).is_file():
             raise ParameterError(f"measured: there is no file {self.measured}; name another.")
-
-
-class _Report(_Page):
-    questionnaires: Annotated[list[_Questionnaire], Field(min_length=1)] = ["gad7"]
-    mode: _Text = "nli"
-    against: _Text | None = "default"
-    conditions: dict[str, str | int | float | bool | None] = {}
-
-    def _check_asking(self, models: list[str], named: bool = False) -> None:
-        """Refuse what ``ask`` would refuse; with ``named``, the page lists models that fail."""
-        refuse_secrets(self.conditions)
-        mode = mode_named(self.mode)
-        if self.mode == "human":
-            raise ParameterError(
-                "mode human needs a person at the terminal, whom a report cannot ask: use "
-                "`psychometrics fill-in`, then --answers."
-            )
-
-        others = ("store", "dtype", "device")
-        own = {name: value for name, value in self.conditions.items() if name not in others}
-        with computing_on(self.conditions.get("device")):
-            pass  # check only whether the device exists
-
-        store = self.conditions.get("store")
-        if store is not None and (not str(store).strip() or Path(str(store)).is_file()):
-            raise ParameterError(f"store: {store!r} is not a folder; name one, or a URL.")
-
-        dtype = self.conditions.get("dtype")
-        dtype = None if dtype == "auto" else dtype
-        conditions = mode.complete(own)
-        questionnaires = [load_questionnaire(name) for name in self.questionnaires]
-        without = [one.id for one in questionnaires if not one.scales]
-
-        if without:
-            raise ParameterError(f"{without[0]} has no scales: use `psychometrics scores --plot`.")
-        others = [] if self.against in (None, "default") else population(self.against)
-
-        for name in [*models, *others]:
-            try:
-                identity = mode.identify(name, dtype, **conditions)
-            except RespondentError as error:
-                if named and name in models and error.kind != "not found":
-                    continue
-                raise
-
-            for questionnaire in questionnaires:
-                mode.check(questionnaire, identity, conditions)
-
-
-class _Profile(_Report, of="profile"):
-    model: _Text = "minilm-both-l6-s1"
-    base: _Text | None = None
-
-    def check(self) -> None:
-        self._check_asking([self.model])
-        if self.base is not None and self.base != "minilm":
-            find(self.base)
-
-
-class _Answers(_Page, of="answers"):
-    answers: _Text = "answers.csv"
-    questionnaires: Annotated[list[_Questionnaire], Field(min_length=1)] = ["gad7"]
-    settings: dict[str, str | bool] = {}
-
-
-class _Compare(_Report, of="compare"):
-    models: list[_Text] = ["minilm-both-l6-s1", "minilm-mnli-l3-s16"]
-    answers: _Text | None = None
-    settings: dict[str, str | bool] = {}
-
-    def check(self) -> None:
-        if self.answers is None:  # otherwise the notebook finds and counts its respondents
-            pm.profiles.name_models(self.models)
-            self._check_asking(self.models, named=True)
-
-
-class _Study(_Page, of="study"):
-    study: _Text = "study.yaml"
-    store: _Text | None = None
-
-    def check(self) -> None:
-        refuse_secrets({"store": self.store})
 
 
 class _Sweep(_Page, of="sweep"):

@@ -19,14 +19,13 @@ import pandas as pd
 from filelock import FileLock, Timeout
 
 from psychometrics.checks import check_choice, check_kinds, parse_parameters
-from psychometrics.data import with_formulas, write_csv, write_text
+from psychometrics.data import write_csv, write_text
 from psychometrics.exceptions import ParameterError, PsychometricsError, check_file, needed, writing
 from psychometrics.paths import notebooks_dir
 from psychometrics.store import key_of
 
 from .page import write_page
 from .parameters import CHAPTERS, check_parameters
-from .printing import _check_output
 from .record import _kernel_arguments
 
 RUNS = Path("runs")
@@ -179,54 +178,6 @@ def _given_parameters(source: Path, parameters: Mapping[str, object]) -> dict[st
             values[parameter] = str(value)  # a number given for a text, such as one epoch
 
     return values
-
-
-def write_report(
-    notebook: str,
-    parameters: Mapping[str, object],
-    pages: Sequence[str | Path],
-    executed: Path | None = None,
-) -> dict[str, pd.DataFrame]:
-    """Run a notebook such as ``profile`` and write its page, with the code folded.
-
-    Parameters
-    ----------
-    notebook : str
-        The notebook's name.
-    parameters : mapping
-        Values for parameters in the notebook's parameters cell, by name.
-    pages : sequence of str or Path
-        Pages to write, each .html or .pdf (printed by Chromium).
-    executed : Path, optional
-        Path of the executed copy, by default in ``runs/``; the tables are in the folder of the same
-        name.
-
-    Returns
-    -------
-    dict of DataFrame
-        The tables that the notebook shows, by name.
-
-    Raises
-    ------
-    ParameterError
-        A parameter has an invalid value, or the page cannot be written. No cell was executed.
-    PsychometricsError
-        The notebook or the printing failed.
-
-    Examples
-    --------
-    >>> write_report("profile", {"model": "minilm-both-l6-s1"}, ["profile.txt"])
-    Traceback (most recent call last):
-        ...
-    psychometrics.exceptions.ParameterError: profile.txt: end the file's name in .html or .pdf.
-    """
-    pages = [_check_output(page) for page in pages]
-    needed("papermill")  # before the model is looked up
-    check_parameters(notebook, dict(parameters))
-    executed = executed or RUNS / f"{pages[0].stem}.ipynb"
-    run_notebook(notebook, dict(parameters), executed, pages=pages, kind="report")
-    files = executed.with_suffix("").glob("tab-*.csv")
-    return {path.stem: with_formulas(pd.read_csv(path)) for path in files}
 
 
 def sweep(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
+import sys
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,7 +15,17 @@ from typer import Argument, Option
 
 import psychometrics as pm
 
-from ..exceptions import ParameterError, PsychometricsError, needed, writing
+from ..data import write_csv, write_text
+from ..endpoints.secrets import refuse_secrets
+from ..exceptions import (
+    ParameterError,
+    PsychometricsError,
+    RespondentError,
+    needed,
+    writing,
+)
+from ..formats import number
+from ..reports.printing import check_page
 from .answers import _collect_answers, read_answer_file, write_table
 from .options import (
     AnswerFile,
@@ -22,7 +33,6 @@ from .options import (
     DryRun,
     Mode,
     Store,
-    _load_extra,
     app,
     parse_conditions,
     parse_reading_settings,
@@ -45,6 +55,7 @@ _Against = Annotated[
 ]
 _Page = Annotated[Path | None, Option("--output", "-o", help="The page: .html or .pdf.")]
 _Pdf = Annotated[bool, Option("--pdf", help="Also print the page to a .pdf file.")]
+_Json = Annotated[bool, Option("--json", help="Print the results as JSON instead.")]
 _PROFILED = "gad7,phq9,soc13"
 # Most respondents of a file that are compared without being named.
 _SIDE_BY_SIDE = 12
@@ -63,16 +74,19 @@ def _profile(
     base: Annotated[str | None, Option(help="The model's base before training.")] = None,
     output: _Page = None,
     pdf: _Pdf = False,
+    as_json: _Json = False,
     dry_run: DryRun = False,
     answer_file: AnswerFile = None,
 ) -> None:
     """Judge one model, and write a page about it: its scores, nulls, norms, and warnings.
 
-    The verdicts are printed; the page (.html or .pdf) needs the extra `book`. With --answers, the
-    page describes the answers in a file, from models or people, and no model is asked.
+    The verdicts are printed; the page (.html or .pdf) needs the extra `figures`. With --answers,
+    the page describes the answers in a file, from models or people, and no model is asked.
     """
     if answer_file is not None:
-        return _profile_answers(answer_file, model, questionnaires, mode, condition, output, pdf)
+        return _profile_answers(
+            answer_file, model, questionnaires, mode, condition, output, pdf, as_json
+        )
 
     if model is None:
         raise ParameterError("Name a model, or a table with --answers.")
@@ -80,25 +94,37 @@ def _profile(
     if dry_run:
         _collect_answers(split_names(questionnaires), model, mode, condition, dry_run)
 
-    settings = _settings_of_asking(questionnaires, against, mode, condition)
-    write_report = _find_page_writer(output, pdf)
-    if write_report is None:
-        conditions = settings.pop("conditions")
-        assessment = pm.profiles.assess(model, base=base, **settings, **conditions)
-        scores = assessment.scores
-        agreement = assessment.agreement
-        _print_flags(assessment.flags)
-    else:
-        name = re.sub(r"[^\w.-]+", "-", Path(model).name or model)
-        page = output or Path(f"profile-{name}.html")
-        parameters = {"model": model, "base": base} | settings
-        tables = _write_page(write_report, "profile", parameters, page, pdf)
-        scores = tables["tab-profile-scores"]
-        agreement = tables["tab-profile-agreement"]
+    name = re.sub(r"[^\w.-]+", "-", Path(model).name or model)
+    pages = _plan_pages(output, pdf, Path(f"profile-{name}.html"))
+    settings = _settings_of_asking([model], questionnaires, against, mode, condition)
+    if base is not None and base != "minilm":
+        pm.models.sources.find(base)
 
-    for row in scores.itertuples():
+    conditions = settings.pop("conditions")
+    assessment = pm.profiles.assess(model, base=base, **settings, **conditions)
+    report = pm.contents.report_profile(assessment)
+    cells = [
+        "import psychometrics as pm",
+        f"assessment = pm.profiles.assess({model!r}, base={base!r}, **{settings | conditions!r})",
+        "assessment",
+        "assessment.flags",
+    ]
+    if pages:
+        figure = pm.pages.draw_scores(assessment)
+        _write_files(report, figure, pages, cells, pm.contents.profile_tables(assessment))
+
+    if as_json:
+        typer.echo(report.to_json())
+        return
+
+    _print_statements(report)
+    for row in assessment.scores.itertuples():
         typer.echo(f"{row.mark} {row.questionnaire}, {row.title}: {_judged_score(row)}")
-    _print_agreement(agreement)
+    if not pages:
+        _print_flags(assessment.flags)
+
+    _print_agreement(assessment.agreement)
+    _print_end(report, pages)
 
 
 def _profile_answers(
@@ -109,29 +135,41 @@ def _profile_answers(
     condition: list[str] | None,
     output: Path | None,
     pdf: bool,
+    as_json: bool,
 ) -> None:
     """Judge the answers in a file, and write the page about them."""
     if model is not None:
         raise ParameterError("A page on --answers covers all respondents: leave the model out.")
 
-    write_report = _find_page_writer(output, pdf)
-    answers, parameters = _read_file(file, questionnaires, mode, condition)
-    if write_report is None:
-        names = parameters["questionnaires"]
-        tables = pm.answer_profiles.assess_answers(answers, names)
-        scales = tables["scales"]
-        agreement = tables["agreement"]
-    else:
-        page = output or Path(f"profile-{file.name.partition('.')[0]}.html")
-        tables = _write_page(write_report, "answers", parameters, page, pdf)
-        scales = tables["tab-answers-scales"]
-        agreement = tables["tab-answers-agreement"]
+    stem = file.name.partition(".")[0]
+    pages = _plan_pages(output, pdf, Path(f"profile-{stem}.html"))
+    answers, names = _read_file(file, questionnaires, mode, condition)
+    tables = pm.answer_profiles.assess_answers(answers, names)
+    loaded = pm.questionnaires.load_questionnaires(names, texts=False)
+    command = _command_of_file("profile", [], file, names, condition)
+    report = pm.contents.report_answers(answers, tables, loaded, stem, command)
+    cells = [
+        *_reading_cells(file, names, condition),
+        "tables = pm.answer_profiles.assess_answers(answers, questionnaires)",
+        'tables["scales"]',
+    ]
+    if pages:
+        figure = pm.pages.draw_alphas(tables["scales"], {q.id: q.short_title for q in loaded})
+        saved = pm.contents.answer_tables(answers, tables)
+        _write_files(report, figure, pages, cells, saved)
 
-    for row in scales.itertuples():
+    if as_json:
+        typer.echo(report.to_json())
+        return
+
+    _print_statements(report)
+    for row in tables["scales"].itertuples():
         value = f"alpha {row.alpha:.2f} ({row.alpha_low:.2f} to {row.alpha_high:.2f}), "
         value = "" if math.isnan(row.alpha) else value
         typer.echo(f"{row.questionnaire}, {row.scale}: {value}{row.reading}")
-    _print_agreement(agreement)
+
+    _print_agreement(tables["agreement"])
+    _print_end(report, pages)
 
 
 @app.command("compare", rich_help_panel=_PANEL)
@@ -146,79 +184,76 @@ def _compare(
     condition: Conditions = None,
     output: _Page = None,
     pdf: _Pdf = False,
+    as_json: _Json = False,
     dry_run: DryRun = False,
     answer_file: AnswerFile = None,
 ) -> None:
     """Judge models side by side with their paired differences, and write a page about them.
 
-    The verdicts are printed; the page (.html or .pdf) needs the extra `book`. With --answers, the
-    page compares the named respondents of a file, or all of them.
+    The verdicts are printed; the page (.html or .pdf) needs the extra `figures`. With --answers,
+    the page compares the named respondents of a file, or all of them.
     """
     models = models or []
     if dry_run:
         _collect_answers(split_names(questionnaires), ",".join(models), mode, condition, dry_run)
 
-    write_report = _find_page_writer(output, pdf)
-    answers = None
+    pages = _plan_pages(output, pdf, Path("compare.html"))
     if answer_file is None:
-        settings = _settings_of_asking(questionnaires, against, mode, condition)
+        pm.profiles.name_models(models)
+        settings = _settings_of_asking(models, questionnaires, against, mode, condition, True)
+        settings |= settings.pop("conditions")
+        comparison = pm.comparisons.compare_models(models, **settings)
+        command = shlex.join(["psychometrics", "compare", *sys.argv[2:]])
+        cells = [
+            "import psychometrics as pm",
+            f"comparison = pm.comparisons.compare_models({models!r}, **{settings!r})",
+        ]
     else:
-        answers, settings = _read_file(answer_file, questionnaires, mode, condition)
+        answers, names = _read_file(answer_file, questionnaires, mode, condition)
         models = _choose_respondents(answers, models)
+        comparison = pm.comparisons.compare_respondents(answers, names, models)
+        command = _command_of_file("compare", models, answer_file, names, condition)
+        compare = f"pm.comparisons.compare_respondents(answers, questionnaires, {models!r})"
+        cells = [
+            *_reading_cells(answer_file, names, condition),
+            f"comparison = {compare}",
+        ]
 
-    if write_report is None:
-        tables = _compare_here(models, answers, settings)
+    report = pm.contents.report_comparison(comparison, command)
+    if pages:
+        cells += ["comparison", "comparison.differences"]
+        figure = pm.pages.draw_scores(comparison)
+        _write_files(report, figure, pages, cells, pm.contents.comparison_tables(comparison))
+
+    if as_json:
+        typer.echo(report.to_json())
     else:
-        page = output or Path("compare.html")
-        parameters = {"models": models} | settings
-        tables = _write_page(write_report, "compare", parameters, page, pdf)
+        _print_comparison(comparison, report, pages)
 
-    for row in tables["tab-compare-scores"].itertuples():
+    for name, reason in comparison.failures.items():
+        typer.echo(f"psychometrics: {name} could not be asked: {reason}", err=True)
+
+    raise typer.Exit(1 if comparison.failures else 0)
+
+
+def _print_comparison(comparison, report, pages: list[Path]) -> None:
+    """Print the sentences, the scores, the differences and the agreement of several models."""
+    _print_statements(report)
+    if not pages:
+        for name, assessment in comparison.assessments.items():
+            typer.echo(name)
+            _print_flags(assessment.flags)
+
+    for row in pm.contents.comparison_tables(comparison)["compare-scores"].itertuples():
         typer.echo(f"{row.mark} {row.questionnaire}, {row.scale}: {row.model} {_judged_score(row)}")
 
-    for row in tables["tab-compare-differences"].itertuples():
+    for row in comparison.differences.itertuples():
         ends = _ends(row.low, row.high, "+.3f")
         place = f"{row.questionnaire}, {row.scale}: {row.model}"
         typer.echo(f"{place} {row.difference:+.3f} ({ends}), {row.verdict}")
 
-    _print_agreement(tables["tab-compare-agreement"])
-    if "tab-compare-failed" in tables:
-        for row in tables["tab-compare-failed"].itertuples():
-            typer.echo(f"psychometrics: {row.model} could not be asked: {row.reason}", err=True)
-
-        raise typer.Exit(1)
-
-
-def _compare_here(models: list[str], answers, settings: dict) -> dict:
-    """Compare models without a page; return the tables that the page would show."""
-    import pandas as pd
-
-    names = settings["questionnaires"]
-    failures = {}
-    if answers is None:
-        conditions = settings.pop("conditions")
-        assessments, failures = pm.profiles.assess_models(models, **settings, **conditions)
-    else:
-        assessments = pm.profiles.judge_respondents(answers, names, models)
-
-    scores = pd.concat({name: each.scores for name, each in assessments.items()}, names=["model"])
-    items = pd.concat([each.items for each in assessments.values()])
-    for name, assessment in assessments.items():
-        typer.echo(name)
-        _print_flags(assessment.flags)
-
-    tables = {
-        "tab-compare-scores": scores.reset_index("model").sort_values(
-            "questionnaire", kind="stable"
-        ),
-        "tab-compare-differences": pm.profiles.differences(assessments, names),
-        "tab-compare-agreement": pm.agreement.agreement_table(items, names),
-    }
-    if failures:
-        rows = pd.DataFrame({"model": [*failures], "reason": [*failures.values()]})
-        tables["tab-compare-failed"] = rows
-
-    return tables
+    _print_agreement(comparison.agreement)
+    _print_end(report, pages)
 
 
 @app.command("table", rich_help_panel=_PANEL)
@@ -278,41 +313,161 @@ def _table(
 
 
 def _settings_of_asking(
-    questionnaires: str, against: str, mode: str, condition: list[str] | None
+    models: list[str],
+    questionnaires: str,
+    against: str,
+    mode: str,
+    condition: list[str] | None,
+    may_fail: bool = False,
 ) -> dict:
-    return {
+    """Return the settings of a page, refusing what could not be asked before anybody is asked.
+
+    With ``may_fail``, a model that cannot be read is left to the page, which lists it.
+    """
+    settings = {
         "questionnaires": split_names(questionnaires),
         "against": None if against == "nobody" else against,
         "mode": mode,
         "conditions": parse_conditions(condition, mode),
     }
+    conditions = settings["conditions"]
+    refuse_secrets(conditions)
+    if mode == "human":
+        raise ParameterError(
+            "mode human needs a person at the terminal, whom a page cannot ask: use "
+            "`psychometrics fill-in`, then --answers."
+        )
+
+    store = conditions.get("store")
+    if store is not None and (not str(store).strip() or Path(str(store)).is_file()):
+        raise ParameterError(f"store: {store!r} is not a folder; name one, or a URL.")
+
+    loaded = pm.questionnaires.load_questionnaires(settings["questionnaires"])
+    for questionnaire in loaded:
+        if not questionnaire.scales:
+            raise ParameterError(
+                f"{questionnaire.id} has no scales: use `psychometrics scores --plot`."
+            )
+
+    others = []
+    if settings["against"] not in (None, "default"):
+        others = pm.population(settings["against"])
+
+    asked = pm.modes.mode_named(mode)
+    elsewhere = ("store", "dtype", "device")
+    own = {name: value for name, value in conditions.items() if name not in elsewhere}
+    complete = asked.complete(own)
+    dtype = None if conditions.get("dtype") == "auto" else conditions.get("dtype")
+    with pm.models.devices.computing_on(conditions.get("device")):
+        for name in [*models, *others]:
+            try:
+                identity = asked.identify(name, dtype, **complete)
+            except RespondentError as error:
+                if may_fail and name in models and error.kind != "not found":
+                    continue
+                raise
+
+            for questionnaire in loaded:
+                asked.check(questionnaire, identity, complete)
+
+    return settings
 
 
-def _find_page_writer(output: Path | None, pdf: bool) -> Callable | None:
-    """Return the book's writer of pages; None, with a note, if it is neither there nor needed."""
+def _plan_pages(output: Path | None, pdf: bool, default: Path) -> list[Path]:
+    """Return the pages to write, checked before anything is computed.
+
+    Without the extra `figures` there are none, with a note, unless a page was asked for by name.
+    """
+    page = check_page(output or default)
+    pages = [page, page.with_suffix(".pdf")] if pdf and page.suffix != ".pdf" else [page]
     try:
-        needed("papermill")
-        return _load_extra("write_report")
+        for module in ("jinja2", "matplotlib", "seaborn"):
+            needed(module)
     except PsychometricsError as error:
         if output is not None or pdf:
             raise
 
         typer.echo(f"psychometrics: no page is written: {error}", err=True)
-        return None
+        return []
+
+    return [check_page(page) for page in pages]
 
 
-def _write_page(
-    write_report: Callable, notebook: str, parameters: dict, page: Path, pdf: bool
-) -> dict:
-    """Write a report and, if requested, its PDF; return its tables by name."""
-    pages = [page, page.with_suffix(".pdf")] if pdf and page.suffix != ".pdf" else [page]
-    tables = write_report(notebook, parameters, pages)
-    if f"tab-{notebook}-checklist" in tables:
-        pages.append(page.with_name(f"{page.stem}-checklist.md"))
-        _load_extra("write_checklist")(tables[f"tab-{notebook}-checklist"], pages[-1])
+def _write_files(report, figure, pages: list[Path], cells: list[str], tables: dict) -> None:
+    """Write a page, its results as JSON, its checklist, and its notebook and tables in `runs/`."""
+    stem = pages[0].stem
+    notebook = pm.pages.make_notebook(report, cells)
+    pm.pages.write_page(report, figure, pages, notebook)
+    write_text(pages[0].with_suffix(".json"), report.to_json())
+    if report.checklist is not None:
+        checklist = pages[0].with_name(f"{stem}-checklist.md")
+        write_text(checklist, pm.pages.format_markdown(report.checklist))
 
-    typer.echo(", ".join(map(str, pages)))
-    return tables
+    folder = Path("runs") / stem
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+
+    write_text(folder.with_suffix(".ipynb"), notebook)
+    for name, table in tables.items():
+        write_csv(table, folder / f"tab-{name}.csv")
+
+
+def _print_statements(report) -> None:
+    """Print what may be written, and on a terminal the table of scores and verdicts."""
+    for statement in report.statements:
+        typer.echo(f"{statement.about}: {statement.text}")
+
+    if not sys.stdout.isatty():
+        return
+
+    from rich.console import Console
+    from rich.table import Table
+
+    shown = Table(*(column.heading for column in report.results.columns))
+    for row in report.results.rows:
+        shown.add_row(
+            *("" if row[c.key] is None else number(row[c.key], c.form)
+              for c in report.results.columns)
+        )  # fmt: skip
+
+    Console().print(shown, markup=False)
+
+
+def _print_end(report, pages: list[Path]) -> None:
+    """Print the five tests and the files that were written."""
+    for test in report.tests:
+        how = f": {test.command}" if test.command else ""
+        typer.echo(f"{test.name} test: {test.status}{how}")
+
+    if pages:
+        files = [*pages, pages[0].with_suffix(".json")]
+        if report.checklist is not None:
+            files.append(pages[0].with_name(f"{pages[0].stem}-checklist.md"))
+
+        typer.echo(", ".join(map(str, files)))
+
+
+def _command_of_file(
+    name: str, respondents: list[str], file: Path, names: list[str], condition: list[str] | None
+) -> str:
+    """Return the command that made a page about a table of answers."""
+    words = ["psychometrics", name, *respondents, "--answers", str(file)]
+    words += ["--questionnaires", ",".join(names)]
+    for setting in condition or []:
+        words += ["-c", setting]
+
+    return shlex.join(words)
+
+
+def _reading_cells(file: Path, names: list[str], condition: list[str] | None) -> list[str]:
+    """Return the cells of a notebook that read a table of answers."""
+    settings = parse_reading_settings(condition)
+    path = str(file.expanduser().absolute())
+    return [
+        "import psychometrics as pm",
+        f"questionnaires = {names!r}\n"
+        f"answers = pm.answers.files.read_all({path!r}, questionnaires, **{settings!r})",
+    ]
 
 
 def _judged_score(row: tuple) -> str:
@@ -342,18 +497,12 @@ def _print_agreement(table) -> None:
 
 
 def _read_file(file: Path, questionnaires: str, mode: str, condition: list[str] | None):
-    """Return the answers in a file, and the parameters of the page about these answers."""
+    """Return the answers in a file, and the names of the questionnaires."""
     if questionnaires == _PROFILED:
         raise ParameterError("--answers needs the questionnaires: name them with --questionnaires.")
 
     names = split_names(questionnaires)
-    answers = read_answer_file(file, names, "embedded", mode, condition)
-    parameters = {
-        "answers": str(file.expanduser().absolute()),
-        "settings": parse_reading_settings(condition),
-        "questionnaires": names,
-    }
-    return answers, parameters
+    return read_answer_file(file, names, "embedded", mode, condition), names
 
 
 def _choose_respondents(answers, names: list[str]) -> list[str]:

@@ -25,6 +25,7 @@ from .rules import HEAD_SIZES
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+_HEAD = "classifier.weight"
 _HEADS = 99
 _ENDS = {"": "value", " low": "low", " high": "high"}
 _NEAREST = 3  # number of the study's bases shown with a model
@@ -71,8 +72,8 @@ def untouched_base(model: str, named: str | Path | None = None) -> UntouchedBase
     model : str
         A member of the embedded population, a folder or a hub id.
     named : str or Path, optional
-        The base, if it is known; by default a member's base, or the base in the manifest of a model
-        that was trained by this package.
+        The base, if it is known; by default a member's base, the base in the manifest of a model
+        that was trained by this package, or the base that the model's configuration names.
 
     Returns
     -------
@@ -98,8 +99,9 @@ def untouched_base(model: str, named: str | Path | None = None) -> UntouchedBase
         description = "on the model itself, SmolLM2-135M"
         return UntouchedBase(SMOLLM2, wording=wording, description=description)
 
-    if model in set(population_table()["respondent_id"]):
-        bases = untouched_bases([model])
+    member = equal_member(model) or model
+    if member in set(population_table()["respondent_id"]):
+        bases = untouched_bases([member])
         base = bases["base"][0]
         layers = bases["layers"][0]
         title = "SmolLM2-135M" if base == SMOLLM2 else "MiniLM"
@@ -118,7 +120,67 @@ def untouched_base(model: str, named: str | Path | None = None) -> UntouchedBase
             description = f"on its own untouched base, {Path(base).name}"
             return UntouchedBase(base, wording=wording, description=description)
 
-    return _substitute("is not known here")
+    return _base_of_config(model, wording)
+
+
+def _base_of_config(model: str, wording: str | None) -> UntouchedBase:
+    """Return the base that a model's own configuration names, if it is here and fits."""
+    source = find(model)
+    if source.base is not None:
+        base = str(source.base.folder or source.base.model)
+    else:
+        base = ""
+        with contextlib.suppress(PsychometricsError):
+            base = str(source.config.get("_name_or_path") or "")
+
+    own = {source.model, str(source.folder), source.name}
+    if not base or base in own:
+        return _substitute("is not known here")
+
+    name = Path(base).name
+    try:
+        find(base)
+        _check_base(model, base)
+    except RespondentError:
+        return _substitute(f"is {name} by its configuration and not on this machine")
+    except ParameterError:
+        return _substitute(f"is not {name}, which its configuration names")
+
+    description = f"on its own untouched base, {name}, which its configuration names"
+    return UntouchedBase(base, wording=wording, description=description)
+
+
+def equal_member(model: str) -> str | None:
+    """Return the embedded member that was saved to a folder, by the weights of its head.
+
+    Examples
+    --------
+    >>> equal_member("minilm-snli-l3-s17") is None
+    True
+    """
+    source = find(model)
+    if source.kind != "local" or source.base is not None or source.folder is None:
+        return None
+
+    from safetensors import safe_open
+
+    path = source.folder / "model.safetensors"
+    if not path.is_file():
+        return None
+
+    with safe_open(path, "np") as file:
+        if _HEAD not in file.keys():  # noqa: SIM118
+            return None
+        head = file.get_tensor(_HEAD).astype(np.float16)
+
+    for name in population_table()["respondent_id"]:
+        for path in (data_dir() / "population" / name).glob("*.safetensors"):
+            with safe_open(path, "np") as file:
+                heads = [key for key in file.keys() if key.endswith(_HEAD)]  # noqa: SIM118
+                if any(np.array_equal(head, file.get_tensor(key)) for key in heads):
+                    return str(name)
+
+    return None
 
 
 def _substitute(problem: str) -> UntouchedBase:

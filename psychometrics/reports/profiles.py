@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ from ..endpoints.secrets import mask_conditions
 from ..exceptions import ParameterError, QuestionnaireError, RespondentError
 from ..measures.intervals import mean_interval, scale_intervals
 from ..measures.norms import compare_norms, norm_table
-from ..measures.scoring import item_scores, keyed_items
+from ..measures.scoring import item_scores, keyed_items, scale_scores
 from ..models.devices import computing_on
 from ..modes import identify, load_respondent
 from ..modes.mode import Identity
@@ -28,6 +28,7 @@ from ..questionnaires import Questionnaire, Scale, load_questionnaires
 from ..questionnaires.prompts import prompts
 from ..store import key_of
 from .agreement import agreement_table
+from .assessments import Assessment
 from .own_base import (
     _HEADS,
     UntouchedBase,
@@ -35,6 +36,7 @@ from .own_base import (
     _draw_heads,
     _is_in_study,
     _recording_failure,
+    equal_member,
 )
 from .rules import (
     _flag_items,
@@ -49,64 +51,6 @@ _ERROR = 0.05  # probability that a know-nothing respondent passes on a page
 _SAMPLE = 24  # sample size for a statistic's interval without learning
 _NO_FLAGS = pd.DataFrame(columns=["scale", "check", "mark", "words", "value", "questionnaire"])
 _OTHER_BASE = "not judged, as the random heads are built on another base: "
-
-
-@dataclass(frozen=True)
-class Assessment:
-    """A respondent's scores, judged by the rules, and the tables that the verdicts rest on.
-
-    A table that does not apply, or that could not be computed, is None; ``asked`` then has the
-    reason.
-
-    Parameters
-    ----------
-    scores : DataFrame
-        One row per scale: ``questionnaire, scale, title, score, low, high`` (over items), ``n``
-        (items), ``place`` (share of the other respondents that score lower), ``mark`` and
-        ``verdict``.
-    flags : DataFrame
-        The result of :func:`psychometrics.reports.rules.flags`, with ``questionnaire``.
-    nulls, others : DataFrame
-        Scale scores of the null respondents and of the other respondents: ``questionnaire, scale,
-        who, score``.
-    items, null_items : DataFrame
-        Item scores of the respondent and of the null respondents.
-    base : UntouchedBase, optional
-        For answers to prompts, the base on which the null respondents are built.
-    agreement : DataFrame, optional
-        Agreement with the other respondents about the items
-        (:func:`psychometrics.reports.agreement.agreement_table`).
-    norms : DataFrame, optional
-        For answers to items, the distance of each score from people's norms.
-    kernel : DataFrame, optional
-        For answers to prompts, :func:`psychometrics.nulls.kernels.kernel_statistics` on the model's
-        base.
-    sizes : DataFrame, optional
-        For answers to prompts of GAD-7, PHQ-9 or SOC-13: ``questionnaire, respondents, million
-        parameters``, ``silhouette`` and ``alpha`` with ``low, high``, for the model, for random
-        heads of three sizes on its base, and for random heads at their start on the three bases of
-        ``data/bases`` nearest in size (MiniLM with the nearest number of layers).
-    asked : DataFrame, optional
-        How the model was asked: ``what`` and ``how``.
-    """
-
-    scores: pd.DataFrame
-    flags: pd.DataFrame
-    nulls: pd.DataFrame
-    others: pd.DataFrame
-    items: pd.DataFrame
-    null_items: pd.DataFrame
-    base: UntouchedBase | None = None
-    agreement: pd.DataFrame | None = None
-    norms: pd.DataFrame | None = None
-    kernel: pd.DataFrame | None = None
-    sizes: pd.DataFrame | None = None
-    asked: pd.DataFrame | None = None
-
-    @property
-    def is_judged_on_own_base(self) -> bool:
-        """Whether random heads on the model's own base decide about it."""
-        return self.base is not None and self.base.is_own
 
 
 def assess(
@@ -139,8 +83,9 @@ def assess(
     base : str or Path, optional
         The untouched model from which this model was trained, a folder or a hub id. The random
         heads with which answers to prompts are compared are built on it. By default, it is a
-        member's base, or the base in the manifest of a model that this package trained. Without a
-        known base, heads on the embedded encoder are shown but do not affect the verdict.
+        member's base, the base in the manifest of a model that this package trained, or the base
+        that the model's configuration names. Without a known base, heads on the embedded encoder
+        are shown but do not affect the verdict.
 
     Returns
     -------
@@ -161,7 +106,15 @@ def assess(
     >>> assessment.scores["scale"].tolist()
     ['challenges']
     """
+    is_single = isinstance(questionnaires, str | Path | Questionnaire)
+    if not is_single and isinstance(questionnaires, Iterable):
+        questionnaires = list(questionnaires)
+
     loaded = _load_with_scales(questionnaires)
+    named = questionnaires if isinstance(questionnaires, list) else [questionnaires]
+    arguments: dict[str, object] = {"model": str(model), "mode": mode, "against": against}
+    arguments |= {"base": base, "questionnaires": [getattr(q, "id", str(q)) for q in named]}
+    arguments["conditions"] = mask_conditions(conditions)
     if against == "default":
         against = "embedded" if mode == "nli" else None
 
@@ -175,14 +128,16 @@ def assess(
 
         others = pd.DataFrame()
         with _recording_failure(failures, "others"):
-            others = _ask_others(against, identity.respondent_id, loaded, settings)
+            others = _ask_others(against, str(model), identity.respondent_id, loaded, settings)
 
         if "term" in answers:
             assessment = _assess_prompts(
                 model, loaded, answers, others, base, identity, conditions, failures
             )
         else:
-            assessment = _judge(loaded, answers, others)
+            assessment = replace(
+                _judge(loaded, answers, others), runs=_spread_over_runs(answers, loaded)
+            )
             with _recording_failure(failures, "norms"):
                 norms = _compare_with_norms(assessment.scores, loaded, identity.respondent_id)
                 assessment = replace(assessment, norms=norms)
@@ -200,7 +155,7 @@ def assess(
     reasons = answers.attrs["summary"]["failed"] | failures
     texts |= {f"left out: {section}": reason for section, reason in reasons.items()}
     asked = pd.DataFrame({"how": texts}).rename_axis("what")
-    return replace(assessment, agreement=agreement, asked=asked)
+    return replace(assessment, agreement=agreement, asked=asked, settings=arguments)
 
 
 def _assess_prompts(
@@ -504,7 +459,7 @@ def _judge(
 
     joined = {name: pd.concat(parts, ignore_index=True) for name, parts in tables.items() if parts}
     joined = dict.fromkeys(names, pd.DataFrame()) | {"flags": _NO_FLAGS} | joined
-    return Assessment(**joined, base=base)
+    return Assessment(**joined, base=base, questionnaires=tuple(loaded))
 
 
 def _score_scales(
@@ -597,6 +552,15 @@ def _shuffle_items(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.Data
     return pd.concat(deals, ignore_index=True)
 
 
+def _spread_over_runs(answers: pd.DataFrame, loaded: list[Questionnaire]) -> pd.DataFrame:
+    """Return the mean and standard deviation of each scale's score over the runs of a model."""
+    scores = scale_scores(answers, loaded).groupby(["questionnaire", "scale"], sort=False)["score"]
+    table = scores.agg(runs="count", mean="mean", sd="std").reset_index()
+    titles = {(each.id, scale.id): scale.title for each in loaded for scale in each.scales}
+    keys = zip(table["questionnaire"], table["scale"], strict=True)
+    return table.assign(title=[titles[key] for key in keys])
+
+
 def _compare_with_norms(
     scores: pd.DataFrame, loaded: list[Questionnaire], respondent: str
 ) -> pd.DataFrame | None:
@@ -631,6 +595,7 @@ def _describe_asking(
     kind = "prompts" if "term" in answers else "answers"
     counts = answers.groupby("questionnaire", sort=False).size()
     shown = mask_conditions(conditions)
+    paid = {"cost": f"{summary['cost']:.4g}"} if summary.get("cost") else {}
     return {
         "respondent": identity.respondent_id,
         "model": f"{identity.model or ''} ({identity.source or 'unknown source'})",
@@ -642,6 +607,7 @@ def _describe_asking(
         "answers": f"{summary['asked']:,} asked now, {summary['from_store']:,} from the store, in "
         f"{summary['seconds']:.1f} s",
         "refused or unreadable": f"{summary['unanswered']:,}",
+        **paid,
         "package": f"psychometrics {__version__}",
     }
 
@@ -652,17 +618,24 @@ def _accuracy(identity: Identity, model: str | Path) -> tuple[float, ...] | None
         return None
 
     members = population_table().set_index("respondent_id")
-    if identity.source == "embedded" and identity.respondent_id in members.index:
-        return tuple(members.loc[identity.respondent_id, ["accuracy", "low", "high"]])
+    member = identity.respondent_id if identity.source == "embedded" else equal_member(str(model))
+    if member in members.index:
+        return tuple(members.loc[member, ["accuracy", "low", "high"]])
     return load_respondent(model, dtype=identity.dtype).accuracy()
 
 
 def _ask_others(
-    against: str | None, respondent: str, loaded: list[Questionnaire], settings: dict
+    against: str | None,
+    model: str,
+    respondent: str,
+    loaded: list[Questionnaire],
+    settings: dict,
 ) -> pd.DataFrame:
     """Return the item scores of the other respondents, which are shipped or newly collected."""
     asked = [] if against is None else population(against)
-    names = [name for name in asked if Path(name).name != respondent]
+    # a member that was saved to a folder is not its own twin
+    itself = {respondent, equal_member(model) if settings["mode"] == "nli" else None}
+    names = [name for name in asked if Path(name).name not in itself]
     tables = []
     for questionnaire in loaded if names else []:
         stored = _shipped_scores(questionnaire) if settings["mode"] == "nli" else pd.DataFrame()

@@ -225,13 +225,10 @@ def _study_run(
 @_study_app.command("report")
 def _study_report(study: _StudyFile, output: Output = None, store: Store = None) -> None:
     """Write the page of a completed study, and save its tables in the study's folder."""
-    book.study_files.load_study(study, was_run=True)
-    folder = study.with_suffix("")
-    page = output or folder / "report.html"
-    asked = {"study": str(study), "store": store}
-    tables = book.runs.write_report("study", asked, [page], folder / "report.ipynb")
-    book.checklist.to_markdown(tables["tab-study-checklist"], page.with_name("checklist.md"))
-    typer.echo(f"open {page}; {page.with_name('checklist.md')} is the reporting checklist")
+    page, checklist = book.study_report.write_study_report(
+        study, output or study.with_suffix("") / "report.html", store
+    )
+    typer.echo(f"open {page}; {checklist} is the reporting checklist")
 
 
 @app.command("contamination", rich_help_panel="Models")

@@ -10,15 +10,16 @@ from pathlib import Path
 
 import pandas as pd
 
-from psychometrics import __version__
-from psychometrics.checks import check_columns
-from psychometrics.data import shipped, write_text
+from .. import __version__
+from ..checks import check_columns
+from ..data import shipped, write_text
+from ..formats import markdown_table
 
 _STATUSES = ("known", "to be added by the author", "missing")
 """The statuses of an item: answered, left to the author, or missing from the record."""
 _LOCAL = ("nli", "mlm", "nsp", "acceptability", "causal")
 """The modes that use only models on this machine; other modes may ask an endpoint."""
-_PAGE = f"the notebook behind this page, run with psychometrics {__version__}"
+_PAGE = f"the notebook beside this page, for psychometrics {__version__}"
 
 
 def checklist(known: Mapping[str, str]) -> pd.DataFrame:
@@ -73,7 +74,7 @@ def of_profile(asked: pd.DataFrame, questionnaires: Iterable[str]) -> pd.DataFra
     ['known', 'missing']
     """
     how = asked["how"]
-    known = _of_asking(how["mode"], questionnaires)
+    known = describe_asking(how["mode"], questionnaires)
     known["B.1"] = f"{how['model']}, revision {how['revision']}"
     known["B.3"] = f"conditions: {how['conditions']}; precision: {how['precision']}"
     known["E.2"] = f"left out, as refused or unreadable: {how['refused or unreadable']}"
@@ -108,36 +109,6 @@ def of_answers(answers: pd.DataFrame) -> pd.DataFrame:
     return checklist(known)
 
 
-def of_study(study, tables: Mapping[str, object]) -> pd.DataFrame:
-    """Return the reporting checklist of a completed study.
-
-    Parameters
-    ----------
-    study : Study
-        The study, as :func:`psychometrics_book.studies.study_files.load_study` returns it.
-    tables : mapping
-        The tables of :func:`psychometrics_book.studies.study.study_tables`.
-    """
-    how = tables["asked"]["how"]
-    plan = tables["plan"]["value"]
-    known = _of_asking(study.mode, study.questionnaires)
-    known["A.1"] = study.question
-    known["E.2"] = f"answers refused or unreadable, which are left out: {how['without an answer']}"
-    if study.mode != "file":  # a table does not say who was asked, and by which code
-        known["B.1"] = f"{how['respondents']}; the record keeps their fingerprints; {how['runs']}"
-        known["B.3"] = f"conditions: {how['conditions']}; seeds: {how['seeds']}"
-        known["F.1"] = f"the study's file and {_PAGE}"
-    planned = "no plan" if study.is_exploratory else f"planned on {plan['planned on']}"
-    known["N.4"] = f"{planned}; {plan['plan']}"
-
-    if isinstance(tables.get("evidence"), pd.DataFrame):
-        known["N.1"] = "null respondents, or the same answers dealt at random: see Evidence"
-    if isinstance(tables.get("reliability"), pd.DataFrame):
-        known["N.3"] = "alpha over respondents; expectations over items"
-
-    return checklist(known)
-
-
 def to_markdown(table: pd.DataFrame, path: str | Path) -> None:
     """Write a checklist as a Markdown table.
 
@@ -156,14 +127,18 @@ def to_markdown(table: pd.DataFrame, path: str | Path) -> None:
     '| A.1 | What the language models were used for | to be added by the author |  | GUIDE-LLM |'
     """
     frame = table if "item" in table else table.reset_index()
-    rows = [list(frame.columns), ["---"] * frame.shape[1], *frame.fillna("").to_numpy().tolist()]
-    cells = [[str(cell).replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
-    lines = [f"| {' | '.join(row)} |" for row in cells]
-    write_text(Path(path), "\n".join([*lines, ""]))
+    rows = frame.fillna("").astype(str).to_numpy().tolist()
+    write_text(Path(path), markdown_table([list(frame.columns), *rows]))
 
 
-def _of_asking(mode: str, questionnaires: Iterable[str]) -> dict[str, str]:
-    """Return the checklist items about how a mode asks; a table of answers lacks them."""
+def describe_asking(mode: str, questionnaires: Iterable[str]) -> dict[str, str]:
+    """Return the checklist items about how a mode asks; a table of answers lacks them.
+
+    Examples
+    --------
+    >>> describe_asking("nli", ["gad7"])["B.5"]
+    'no state is kept'
+    """
     names = list(questionnaires)
     known = _placebos(names)
     if mode == "file":

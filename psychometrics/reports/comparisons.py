@@ -1,0 +1,65 @@
+"""Compare several models, or respondents of a table of answers, with each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from ..questionnaires import Questionnaire
+from .agreement import agreement_table
+from .assessments import Assessment, Comparison
+from .profiles import assess_models, differences, judge_respondents
+
+
+def compare_models(
+    models: Sequence[str | Path],
+    questionnaires: str | Path | Questionnaire | Iterable,
+    **settings: object,
+) -> Comparison:
+    """Assess several models, and compare each with the first.
+
+    Parameters and errors are those of :func:`psychometrics.reports.profiles.assess_models`.
+
+    Examples
+    --------
+    >>> names = ["minilm-mnli-l3-s16", "minilm-snli-l3-s17"]
+    >>> compare_models(names, "challenges", against=None).differences["model"].tolist()
+    ['minilm-snli-l3-s17']
+    """
+    assessments, failures = assess_models(models, questionnaires, **settings)
+    return _compare(assessments, failures)
+
+
+def compare_respondents(answers: pd.DataFrame, questionnaires, names: Sequence[str]) -> Comparison:
+    """Judge respondents by their own answers, and compare each with the first.
+
+    Parameters and errors are those of :func:`psychometrics.reports.profiles.judge_respondents`.
+
+    Examples
+    --------
+    >>> from psychometrics.measures.styles import empty_answers
+    >>> answers = empty_answers("ipip20", "random", respondents=2, runs=1)
+    >>> names = answers["respondent_id"].unique().tolist()
+    >>> len(compare_respondents(answers, "ipip20", names).differences)
+    5
+    """
+    assessments = judge_respondents(answers, questionnaires, names)
+    read = answers.attrs.get("summary", {}).get("read")
+    return _compare(assessments, {}, pd.DataFrame(read) if read else None)
+
+
+def _compare(
+    assessments: dict[str, Assessment], failures: dict[str, str], read: pd.DataFrame | None = None
+) -> Comparison:
+    """Return the comparison of assessed respondents."""
+    questionnaires = next(iter(assessments.values())).questionnaires
+    items = pd.concat([each.items for each in assessments.values()])
+    return Comparison(
+        assessments,
+        differences(assessments, questionnaires),
+        agreement_table(items, questionnaires),
+        failures,
+        read,
+    )

@@ -1,0 +1,517 @@
+"""The five tests as a page shows them: what was done, the result, what it means, how to do it.
+
+The names are those of the book: impostor, weather, ten runs, turn it round, twin. A test that was
+not done says which command does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from ..formats import number
+from ..measures.norms import compare_means
+from .report import NamedTest
+from .sentences import read_scale
+
+if TYPE_CHECKING:
+    from .assessments import Assessment
+
+QUESTIONS = {
+    "impostor": "Do models that know nothing score the same?",
+    "weather": "Does a questionnaire about the weather score the same?",
+    "ten runs": "Are the runs counted as people?",
+    "turn it round": "Do the answers follow the content if the options or items are turned round?",
+    "twin": "Does a model that was trained apart answer alike?",
+}
+"""What each test asks, by its name."""
+_SEVERITY = ("failed", "open", "not done", "passed", "not needed")
+_PLACEBO = "placebo_weather"
+
+
+def examine_model(assessment: Assessment) -> list[NamedTest]:
+    """Return the five tests of one model.
+
+    Examples
+    --------
+    >>> from psychometrics.measures.styles import empty_answers
+    >>> from psychometrics.reports.profiles import judge_respondents
+    >>> answers = empty_answers("gad7", "agree")
+    >>> name = answers["respondent_id"].iloc[0]
+    >>> tests = examine_model(judge_respondents(answers, "gad7", [name])[name])
+    >>> [(test.name, test.status) for test in tests][:2]
+    [('impostor', 'failed'), ('weather', 'not done')]
+    """
+    if assessment.base is not None:
+        impostor = _impostors_by_heads(assessment)
+        turned = _turned_terms(assessment)
+    else:
+        impostor = _impostors_by_deals(assessment)
+        turned = _turned_options(assessment)
+
+    tests = [impostor, _weather(assessment), _ten_runs(assessment), turned, _twin(assessment)]
+    return [NamedTest(question=QUESTIONS[test["name"]], **test) for test in tests]
+
+
+def examine_models(assessments: Mapping[str, Assessment]) -> list[NamedTest]:
+    """Return the five tests of several models, with a result for each model."""
+    by_model = {name: examine_model(each) for name, each in assessments.items()}
+    merged = []
+    for tests in zip(*by_model.values(), strict=True):
+        results = dict(zip(by_model, tests, strict=True))
+        worst = min(tests, key=lambda test: _SEVERITY.index(test.status))
+        lines = worst.results
+        if any(test.results != lines for test in tests):
+            named = ([f"{name}, {line}" for line in test.results] for name, test in results.items())
+            lines = [line for of_model in named for line in of_model]
+
+        merged.append(worst.model_copy(update={"results": lines}))
+
+    return merged
+
+
+def _of_check(assessment: Assessment, *checks: str) -> pd.DataFrame:
+    return assessment.flags[assessment.flags["check"].isin(checks)]
+
+
+def _worst(marks: Iterable[str]) -> str:
+    """Return the status of a test from the marks of its checks."""
+    status = {"✗": "failed", "!": "failed", "–": "not done", "✓": "passed"}
+    return min((status[mark] for mark in marks), key=_SEVERITY.index, default="not done")
+
+
+def _scale_name(assessment: Assessment, row: pd.Series) -> str:
+    """Return the title of a scale with the short title of its questionnaire."""
+    questionnaire = assessment.short_title(row["questionnaire"])
+    return questionnaire if row["title"] == questionnaire else f"{questionnaire}, {row['title']}"
+
+
+def _impostors_by_heads(assessment: Assessment) -> dict[str, Any]:
+    """Compare answers to prompts with random heads on the model's base."""
+    base = assessment.base
+    heads = assessment.null_items["respondent_id"].nunique() if len(assessment.null_items) else 0
+    test = {"name": "impostor"}
+    if base is None or not base.is_own:
+        return test | {
+            "status": "not done",
+            "done": f"{heads} impostors were built on MiniLM, which is not this model's base.",
+            "results": [
+                "The model was not compared with models that know nothing on its own base."
+            ],
+            "meaning": "Until then, nothing separates its score from the method. Name the network "
+            "from which it was trained.",
+            "command": assessment.command(base="FOLDER"),
+        }
+
+    results: list[str] = []
+    for _, row in assessment.scores.iterrows():
+        flags = assessment.flags[assessment.flags["questionnaire"] == row["questionnaire"]]
+        nulls = assessment.nulls
+        in_scale = (nulls["questionnaire"] == row["questionnaire"]) & (
+            nulls["scale"] == row["scale"]
+        )
+        reading = read_scale(row, flags, nulls[in_scale])
+        name = _scale_name(assessment, row)
+        results.append(f"{name}: {reading.impostors} of {reading.drawn} are as far from zero.")
+
+    results += _compare_terms(assessment)
+    status = _worst(_of_check(assessment, "terms", "score")["mark"])
+    meaning = "A score that impostors reach cannot be told from the method."
+    if status == "passed":
+        meaning = "The score is not explained by the network and the questions alone."
+    return test | {
+        "status": status,
+        "done": f"{heads} models with a random answering layer {base.description} answered the "
+        "same prompts. They are as decided as this model.",
+        "results": results,
+        "meaning": meaning,
+    }
+
+
+def _compare_terms(assessment: Assessment) -> list[str]:
+    """Say for which scales impostors tell opposite words apart as well as the model."""
+    words = {
+        "✓": "Impostors tell opposite words apart less well",
+        "!": "At some sizes impostors tell opposite words apart as well",
+        "✗": "Impostors tell opposite words apart as well",
+        "–": "Opposite words cannot be compared",
+    }
+    flags = _of_check(assessment, "terms")
+    lines = []
+    for mark, sentence in words.items():
+        scales = flags.loc[flags["mark"] == mark, ["questionnaire", "scale"]]
+        if len(scales) == len(flags):
+            return [f"{sentence}."] if len(flags) else []
+        if len(scales):
+            rows = assessment.scores.merge(scales, on=["questionnaire", "scale"])
+            names = [_scale_name(assessment, row) for _, row in rows.iterrows()]
+            lines.append(f"{sentence}: {', '.join(names)}.")
+
+    return lines
+
+
+def _impostors_by_deals(assessment: Assessment) -> dict[str, Any]:
+    """Compare answers to items with the same answers dealt to the items at random."""
+    flags = _of_check(assessment, "content")
+    status = _worst(flags["mark"])
+    names = [assessment.short_title(name) for name in flags["questionnaire"]]
+    results = [f"{name}: {words}" for name, words in zip(names, flags["words"], strict=True)]
+    meanings = {
+        "failed": "Somebody who answers without reading would give such answers.",
+        "passed": "The answers depend on what the items say.",
+        "not done": "A questionnaire with reversed items can be tested in this way.",
+    }
+    return {
+        "name": "impostor",
+        "status": status,
+        "done": "The same answers were dealt to the items at random, 999 times.",
+        "results": results or ["No questionnaire was answered."],
+        "meaning": meanings[status],
+        "command": "psychometrics questionnaires" if status == "not done" else "",
+    }
+
+
+def _weather(assessment: Assessment) -> dict[str, Any]:
+    """Compare scores with those of placebo questionnaires, if any was asked."""
+    scores = assessment.scores.dropna(subset="score")
+    is_placebo = scores["questionnaire"].str.contains("placebo")
+    test = {"name": "weather"}
+    to_prompts = assessment.base is not None
+    meaning = "If the weather scores the same, a score is not about what its name says."
+    if not is_placebo.any() or is_placebo.all():
+        command = "psychometrics new-questionnaire my-weather.csv"
+        if to_prompts:
+            asked = assessment.settings.get("questionnaires", [])
+            command = assessment.command(questionnaires=[*asked, _PLACEBO])
+        return test | {
+            "status": "not done",
+            "done": "No questionnaire about the weather was asked beside these.",
+            "results": ["Not known."],
+            "meaning": meaning,
+            "command": command,
+        }
+
+    sizes = scores["score"].abs()
+    placebo = scores.loc[sizes[is_placebo].idxmax()]
+    results = [f"{_scale_name(assessment, placebo)}: {number(placebo['score'], '.3f')}."]
+    is_nearer = ~is_placebo & (sizes <= sizes[is_placebo].max())
+    exceeds = not is_nearer.any()
+    status = "open"
+    if to_prompts:
+        status = "passed" if exceeds else "failed"
+        meaning = "A questionnaire about nothing scores as far from zero as a real one."
+        if exceeds:
+            meaning = "Every real scale scores farther from zero than the placebo."
+        else:
+            names = [_scale_name(assessment, row) for _, row in scores[is_nearer].iterrows()]
+            results.append(f"No farther from zero: {'; '.join(names)}.")
+
+    return test | {
+        "status": status,
+        "done": "A questionnaire of the same form about nothing was asked in the same way.",
+        "results": results,
+        "meaning": meaning,
+    }
+
+
+def _ten_runs(assessment: Assessment) -> dict[str, Any]:
+    """Count a model as one respondent, and say what counting its runs as people would give."""
+    runs = assessment.runs
+    test = {"name": "ten runs"}
+    if runs is None or runs["runs"].max() < 2:
+        if assessment.mode != "chat":
+            return test | {
+                "status": "not needed",
+                "done": "The model was asked once; asked again, it gives the same answers.",
+                "results": ["It counts as one respondent."],
+                "meaning": "No number of runs makes several respondents of one model.",
+            }
+        return test | {
+            "status": "not done",
+            "done": "The model was asked once.",
+            "results": ["How much its scores vary from run to run is not known."],
+            "meaning": "Runs show how repeatable a score is. Ten runs are not ten people.",
+            "command": assessment.command(runs=10),
+        }
+
+    number_of_runs = int(runs["runs"].max())
+    results = []
+    overcounted = False
+    for _, row in runs.iterrows():
+        text = f"{row['title']}: SD over runs {number(row['sd'], '.2f')}"
+        norm = _first_norm(assessment, row)
+        if norm is not None:
+            p_values = [
+                compare_means(
+                    [row["mean"]], [sd], [n], [norm["norm_mean"]], [norm["norm_sd"]],
+                    [norm["norm_n"]],
+                )["p"].iloc[0]
+                for sd, n in ((row["sd"], number_of_runs), (0.0, 1))
+            ]  # fmt: skip
+            overcounted |= p_values[0] < 0.05 <= p_values[1]
+            text += (
+                f"; against people, as {number_of_runs} people p = {number(p_values[0], 'p')}, as "
+                f"one respondent p = {number(p_values[1], 'p')}"
+            )
+        results.append(text)
+
+    return test | {
+        "status": "passed",
+        "done": f"The model was asked {number_of_runs} times and counts as one respondent.",
+        "results": results,
+        "meaning": "Counted as people, these runs would differ from people; as one model they do "
+        "not."
+        if overcounted
+        else "More runs shrink the error of this model's score. They say nothing about other "
+        "models.",
+    }
+
+
+def _first_norm(assessment: Assessment, row: pd.Series) -> pd.Series | None:
+    """Return the first norm of a scale, if the page has one."""
+    norms = assessment.norms
+    if norms is None:
+        return None
+    of_scale = norms[
+        (norms["questionnaire"] == row["questionnaire"]) & (norms["scale"] == row["scale"])
+    ]
+    return of_scale.iloc[0] if len(of_scale) else None
+
+
+def _turned_terms(assessment: Assessment) -> dict[str, Any]:
+    """Compare the response to opposite terms with their difference."""
+    flags = _of_check(assessment, "agreeing")
+    texts = [
+        f"{assessment.short_title(row.questionnaire)}: {row.words}" for row in flags.itertuples()
+    ]
+    status = _worst(flags["mark"])
+    meanings = {
+        "failed": "The model says yes, or no, to a thing and to its opposite.",
+        "passed": "The model answers opposite words in opposite ways more than alike.",
+        "not done": "The items have no opposite words to compare.",
+    }
+    return {
+        "name": "turn it round",
+        "status": status,
+        "done": "Every item was asked with the opposite words, too.",
+        "results": texts or ["No questionnaire has words of both kinds."],
+        "meaning": meanings[status],
+    }
+
+
+def _turned_options(assessment: Assessment) -> dict[str, Any]:
+    """Say whether the options were turned round, and whether answers lean to one end."""
+    flags = _of_check(assessment, "acquiescence")
+    texts = [
+        f"{assessment.short_title(row.questionnaire)}: {row.words}" for row in flags.itertuples()
+    ]
+    test = {"name": "turn it round", "results": texts or ["No item is reversed."]}
+    conditions = assessment.settings.get("conditions", {})
+    if assessment.mode == "options" and conditions.get("permutations", "cyclic") == "cyclic":
+        return test | {
+            "status": _worst(flags["mark"]) if len(flags) else "open",
+            "done": "Each item was asked with its options in every rotation, which was averaged.",
+            "meaning": "A preference for a place in the list is averaged out; a habit of agreeing "
+            "is not.",
+        }
+
+    setting = "permutations" if assessment.mode == "options" else "order"
+    return test | {
+        "status": "not done",
+        "done": "The options were shown in one order.",
+        "meaning": "A model that reports a place in the list turns its answers round with the "
+        "options. Ask again in the reverse order, and compare.",
+        "command": assessment.command(**{setting: "reversed"}),
+    }
+
+
+def _twin(assessment: Assessment) -> dict[str, Any]:
+    """Compare a model with respondents that were trained apart."""
+    agreement = assessment.agreement
+    test = {"name": "twin"}
+    has_others = agreement is not None and "with_others" in agreement
+    compared = agreement.dropna(subset="with_others") if has_others else pd.DataFrame()
+    if not len(compared):
+        return test | {
+            "status": "not done",
+            "done": "No model that was trained apart was asked.",
+            "results": ["Not known."],
+            "meaning": "A score is a model's own only if a twin repeats it: the same network, "
+            "trained with other sentences in another order. Runs, versions and families are not "
+            "twins.",
+            "command": assessment.command(against="TWIN"),
+        }
+
+    texts = [
+        f"{assessment.short_title(row.questionnaire)}: its items correlate "
+        f"{number(row.with_others, '.2f')} with those of {row.respondents - 1} others (all agree "
+        f"{number(row.agreement, '.2f')}; dealt out at random up to {number(row.null, '.2f')})."
+        for row in compared.itertuples()
+    ]
+    repeats = compared["with_others"] > compared["null"]
+    status = "passed" if repeats.all() else "failed"
+    return test | {
+        "status": status,
+        "done": "Its item scores were correlated with those of models that were trained apart.",
+        "results": texts,
+        "meaning": "The pattern of its answers is repeatable. That does not show what it measures: "
+        "twins agree about placebos, too."
+        if repeats.all()
+        else "Models that were trained apart answer otherwise: the score is not one of the task.",
+    }
+
+
+def examine_answers(
+    tables: Mapping[str, pd.DataFrame], titles: Mapping[str, str], command: str
+) -> list[NamedTest]:
+    """Return the five tests that answers allow without asking a model.
+
+    Parameters
+    ----------
+    tables : mapping of str to DataFrame
+        The result of :func:`psychometrics.reports.answer_profiles.assess_answers`.
+    titles : mapping of str to str
+        Short titles of the questionnaires, by id.
+    command : str
+        The command that made the page.
+    """
+    tests = [
+        _impostors_of_answers(tables["scales"]),
+        {
+            "name": "weather",
+            "status": "not done",
+            "done": "The file has no answers to a questionnaire about nothing.",
+            "results": ["Not known."],
+            "meaning": "If the weather scores the same, a score is not about what its name says.",
+            "command": "psychometrics new-questionnaire my-weather.csv",
+        },
+        _runs_of_answers(tables["runs"]),
+        _turned_answers(tables["bias"]),
+        _twins_of_answers(tables["agreement"], titles),
+    ]
+    if any("placebo" in name for name in titles):
+        tests[1] |= {
+            "status": "open",
+            "done": "The file has answers to a questionnaire about nothing.",
+            "results": ["See its row in the table."],
+            "command": "",
+        }
+
+    return [NamedTest(question=QUESTIONS[test["name"]], **test) for test in tests]
+
+
+def _impostors_of_answers(scales: pd.DataFrame) -> dict[str, Any]:
+    """Compare alpha with what random answers and habits reach."""
+    known = scales.dropna(subset="alpha")
+    test = {
+        "name": "impostor",
+        "done": "Random answers, and respondents with nothing but a habit, were scored in the same "
+        "way.",
+    }
+    if not len(known):
+        return test | {
+            "status": "not done",
+            "results": ["No scale has an alpha."],
+            "meaning": "Alpha needs three respondents that differ, and two items.",
+        }
+
+    limit = known[["independent", "habit"]].max(axis=1)
+    passes = known["alpha"] > limit
+    texts = [
+        f"{row.title}: alpha {number(row.alpha, '.2f')} (random answers reach "
+        f"{number(row.independent, '.2f')}, habits {number(row.habit, '.2f')})"
+        for row in known.itertuples()
+    ]
+    return test | {
+        "status": "passed" if passes.all() else "failed",
+        "results": texts,
+        "meaning": "Respondents differ consistently; in what is not shown."
+        if passes.all()
+        else "An alpha within reach of random answers or habits is not evidence of a trait.",
+    }
+
+
+def _runs_of_answers(runs: pd.DataFrame) -> dict[str, Any]:
+    """Say how many respondents the rows are worth."""
+    test = {"name": "ten runs"}
+    if not len(runs):
+        return test | {
+            "status": "not needed",
+            "done": "Each respondent was asked once.",
+            "results": ["Rows are respondents."],
+            "meaning": "Nothing is counted twice.",
+        }
+
+    texts = [
+        f"{row.title}: {row.rows} rows of {row.units} respondents"
+        + ("" if np.isnan(row.effective) else f" are worth {number(row.effective, '.1f')} rows")
+        for row in runs.itertuples()
+    ]
+    return test | {
+        "status": "passed",
+        "done": "The runs of each respondent were averaged; the respondent is the unit.",
+        "results": texts,
+        "meaning": "A thousand runs of one model say nothing about other models.",
+    }
+
+
+def _turned_answers(bias: pd.DataFrame) -> dict[str, Any]:
+    """Compare answers to plain-keyed items with answers to reversed items."""
+    test = {
+        "name": "turn it round",
+        "done": "Plain and reversed items were compared.",
+    }
+    if not len(bias):
+        return test | {
+            "status": "not done",
+            "done": "No scale has items of both kinds and three respondents.",
+            "results": ["Not known."],
+            "meaning": "Where all items are keyed alike, agreeing with everything raises alpha.",
+            "command": "psychometrics questionnaires",
+        }
+
+    fails = bias["alpha_raw"] >= bias["alpha"]
+    texts = [
+        f"{row.title}: {number(row.bias, '.0%')} of the differences are bias (random "
+        f"answers {number(row.random_low, '.0%')} to {number(row.random_high, '.0%')}); alpha "
+        f"{number(row.alpha, '.2f')}, unreversed {number(row.alpha_raw, '.2f')}"
+        for row in bias.itertuples()
+    ]
+    return test | {
+        "status": "failed" if fails.any() else "passed",
+        "results": texts,
+        "meaning": "An alpha that is as high without reversing any answer is not evidence of a "
+        "trait."
+        if fails.any()
+        else "Reversing the answers to reversed items raises alpha, as a trait would.",
+    }
+
+
+def _twins_of_answers(agreement: pd.DataFrame, titles: Mapping[str, str]) -> dict[str, Any]:
+    """Compare the agreement of respondents with permuted respondents."""
+    known = agreement.dropna(subset="agreement")
+    test = {"name": "twin", "done": "Each respondent's answers were permuted over the items."}
+    if not len(known):
+        return test | {
+            "status": "not done",
+            "results": ["Agreement needs two independent respondents."],
+            "meaning": "A score is a respondent's only if one that was trained apart repeats it.",
+        }
+
+    repeats = known["agreement"] > known["null"]
+    texts = [
+        f"{titles[row.questionnaire]}: respondents agree {number(row.agreement, '.2f')} (permuted "
+        f"up to {number(row.null, '.2f')})"
+        for row in known.itertuples()
+    ]
+    return test | {
+        "status": "passed" if repeats.all() else "failed",
+        "results": texts,
+        "meaning": "They agree about the items. This counts only if they were trained apart; runs, "
+        "versions and families were not."
+        if repeats.all()
+        else "They do not agree about the items more than permuted answers.",
+    }

@@ -1,0 +1,501 @@
+"""Write the page of a typed result: one HTML file that works offline, or its PDF.
+
+The page is made from a :class:`~psychometrics.reports.report.Report` by one template, with a figure
+by matplotlib. The notebook that repeats the computation is a download beside it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from .. import __version__
+from ..data import write_text
+from ..exceptions import needed, writing
+from ..files import replacing
+from ..formats import markdown_table, number
+from .assessments import Assessment, Comparison
+from .contents import report_comparison, report_profile
+from .printing import print_page
+from .report import Column, Report, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_KINDS = {
+    "profile": "Profile of a model",
+    "compare": "Models side by side",
+    "answers": "Profile of answers",
+    "study": "Report of a study",
+}
+_TONES = {
+    "placebo": "", "no score": "bad", "fails": "bad", "not compared": "doubt",
+    "as impostors": "doubt", "depends on size": "doubt", "reservations": "doubt", "passes": "good",
+}  # fmt: skip
+_MARKS = {"bad": "✗", "doubt": "!", "good": "✓", "": "–"}
+_SIGNS = {"passed": "✓", "failed": "✗", "open": "!", "not done": "–", "not needed": "–"}
+_SPECIAL = re.compile(r"[&%$#_{}~^\\]")
+_LATEX = {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+}  # fmt: skip
+# The colours in which a figure is drawn, and the page's names for them, light and dark.
+_INK = "#222833"
+_COLOURS = {
+    _INK: "var(--ink)", "#0072b2": "var(--trained)", "#9aa5b1": "var(--null)",
+    "#e69f00": "var(--people)", "#fffffe": "var(--ground)",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure as a page holds it.
+
+    Parameters
+    ----------
+    drawing : bytes
+        The figure as SVG.
+    printed : bytes
+        The figure as PDF.
+    caption, alt : str
+        What to see in it, and what it shows, for those who cannot see it.
+    """
+
+    drawing: bytes
+    printed: bytes
+    caption: str
+    alt: str
+
+    @property
+    def svg(self) -> str:
+        """The figure for the page, whose colours follow the page's."""
+        text = self.drawing.decode("utf-8")
+        text = text[text.index("<svg") :]
+        text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
+        text = re.sub(r'(<svg [^>]*?)width="[^"]+" height="[^"]+"|^', r"\1", text, count=1)
+        for colour, name in _COLOURS.items():
+            text = re.sub(colour, name, text, flags=re.I)
+        return text
+
+
+def picture(figure: Figure, caption: str, alt: str) -> Picture:
+    """Return a figure as SVG and PDF, and close it.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> picture(plt.figure(), "Nothing.", "An empty figure.").drawing[:5]
+    b'<?xml'
+    """
+    plt = needed("matplotlib.pyplot")
+    files = {}
+    settings = {"svg.fonttype": "none", "svg.hashsalt": "psychometrics", "pdf.fonttype": 42}
+    with plt.rc_context(settings):
+        for form, date in (("svg", "Date"), ("pdf", "CreationDate")):
+            with io.BytesIO() as file:
+                figure.savefig(file, format=form, metadata={date: None}, transparent=True)
+                files[form] = file.getvalue()
+
+    plt.close(figure)
+    return Picture(files["svg"], files["pdf"], caption, alt)
+
+
+def draw_scores(result: Assessment | Comparison) -> Picture | None:
+    """Return the picture of scores over those of models that know nothing, or None without scores.
+
+    Examples
+    --------
+    >>> from psychometrics.measures.styles import empty_answers
+    >>> from psychometrics.reports.profiles import judge_respondents
+    >>> answers = empty_answers("gad7", "agree")
+    >>> name = answers["respondent_id"].iloc[0]
+    >>> draw_scores(judge_respondents(answers, "gad7", [name])[name]).caption
+    'A score among the grey points is not unusual.'
+    """
+    assessments = {"this model": result}
+    if isinstance(result, Comparison):
+        assessments = result.assessments
+
+    first = next(iter(assessments.values()))
+    rows = {
+        (each.id, scale.id): each.short_title
+        if scale.title == each.short_title
+        else f"{each.short_title}, {scale.title}"
+        for each in first.questionnaires
+        for scale in each.scales
+    }
+
+    def with_rows(table: pd.DataFrame) -> pd.DataFrame:
+        keys = zip(table["questionnaire"], table["scale"], strict=True) if len(table) else ()
+        return table.assign(row=[rows[key] for key in keys])
+
+    points = pd.concat([with_rows(each.scores).assign(who=name) for name, each in
+                        assessments.items()])  # fmt: skip
+    if points["score"].isna().all():
+        return None
+
+    nulls = pd.concat([each.nulls for each in assessments.values()])
+    if len(nulls):
+        nulls = nulls.drop_duplicates(["questionnaire", "scale", "who"])
+
+    people = None
+    if len(assessments) == 1 and first.norms is not None:
+        people = with_rows(first.norms)[["row", "norm_mean", "norm_sd"]].drop_duplicates("row")
+        people.columns = ["row", "mean", "sd"]
+
+    to_prompts = first.base is not None
+    null = "models that know nothing" if to_prompts else "the same answers dealt at random"
+    unit = "score (mean weight of words)" if to_prompts else "score"
+    with _figure_style():
+        strip = needed("psychometrics.figures").strip
+        figure = strip(points, with_rows(nulls), with_rows(first.others), people, unit, null)
+
+    described = [
+        f"{row.row}: {row.who} {number(row.score, '.3f')} ({number(row.low, '.3f')} to "
+        f"{number(row.high, '.3f')})"
+        for row in points.itertuples()
+    ]
+    alt = f"Scores with their intervals over those of {null}. {'; '.join(described[:12])}."
+    return picture(figure, "A score among the grey points is not unusual.", alt)
+
+
+@contextmanager
+def _figure_style() -> Iterator[None]:
+    """Draw in the style of pages, in an ink that follows the page from light to dark."""
+    figures = needed("psychometrics.figures")
+    inks = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+    with figures.plt.rc_context():
+        figures.style()
+        figures.plt.rcParams |= dict.fromkeys(inks, _INK)
+        yield
+
+
+def draw_alphas(scales: pd.DataFrame, titles: dict[str, str]) -> Picture | None:
+    """Return the picture of alphas with what random answers and habits reach, or None without any.
+
+    Parameters
+    ----------
+    scales : DataFrame
+        The table ``scales`` of :func:`psychometrics.reports.answer_profiles.assess_answers`.
+    titles : dict of str
+        Short titles of the questionnaires, by id.
+    """
+    known = scales.dropna(subset="alpha")
+    if known.empty:
+        return None
+
+    rows = [f"{titles[row.questionnaire]}, {row.title}" for row in known.itertuples()]
+    figures = needed("psychometrics.figures")
+    with _figure_style():
+        figure = figures.alphas_over_chance(known.assign(row=rows))
+
+    described = [
+        f"{row}: alpha {number(one.alpha, '.2f')}, random answers reach "
+        f"{number(one.independent, '.2f')}, habits {number(one.habit, '.2f')}"
+        for row, one in zip(rows, known.itertuples(), strict=True)
+    ]
+    caption = "An alpha within a grey bar is within reach of respondents that know nothing."
+    return picture(figure, caption, f"{'; '.join(described)}.")
+
+
+def draw_differences(table: pd.DataFrame) -> Picture:
+    """Return the picture of differences with their intervals.
+
+    Parameters
+    ----------
+    table : DataFrame
+        ``row, difference, low, high``, one row per difference.
+    """
+    figures = needed("psychometrics.figures")
+    with _figure_style():
+        figure, ax = figures.plt.subplots(figsize=(4.6, 1 + 0.55 * len(table)))
+        for place, row in enumerate(table.itertuples()):
+            ax.text(0, -place, row.row, transform=ax.get_yaxis_transform(), fontsize=10, wrap=True)
+            ax.hlines(-place - 0.3, row.low, row.high, color=figures.TRAINED, linewidth=2.5)
+            ax.plot(row.difference, -place - 0.3, "o", color=figures.TRAINED, markersize=8)
+
+        ax.axvline(0, linestyle=":", color=_INK, linewidth=1)
+        ax.set(ylim=(-len(table) + 0.3, 0.5), yticks=[], xlabel="difference, with its interval")
+        ax.spines["left"].set_visible(False)
+
+    described = [
+        f"{row.row}: {number(row.difference, '.3f')} ({number(row.low, '.3f')} to "
+        f"{number(row.high, '.3f')})"
+        for row in table.itertuples()
+    ]
+    caption = "A difference whose interval includes zero is not shown."
+    return picture(figure, caption, f"{'; '.join(described)}.")
+
+
+def write_page(
+    report: Report, figure: Picture | None, pages: Sequence[Path], notebook: str = "{}"
+) -> None:
+    """Write a report as .html or .pdf pages, and its results as JSON beside the first one.
+
+    Parameters
+    ----------
+    report : Report
+    figure : Picture, optional
+    pages : sequence of Path
+        Files, as :func:`psychometrics.reports.printing.check_page` returns them.
+    notebook : str
+        The notebook that repeats the computation, which the page offers as a download.
+
+    Raises
+    ------
+    ParameterError
+        A page cannot be written.
+    PsychometricsError
+        The browser did not print the page.
+    """
+    text = render_page(report, figure, pages[0].stem, notebook)
+    for page in pages:
+        if page.suffix == ".html":
+            write_text(page, text)
+            continue
+
+        with writing(page), replacing(page) as part, tempfile.TemporaryDirectory() as folder:
+            source = Path(folder) / "page.html"
+            source.write_text(text, encoding="utf-8")
+            print_page(source.as_uri(), part.absolute(), Path(folder) / "browser")
+
+
+def render_page(report: Report, figure: Picture | None, stem: str, notebook: str = "{}") -> str:
+    """Return the page of a report as HTML; ``stem`` names the files that it offers.
+
+    Examples
+    --------
+    >>> table = Table(name="scores", title="Scores.", columns=[], rows=[])
+    >>> report = Report(kind="study", title="A study", about="", statements=[], tests=[],
+    ...                 results=table)
+    >>> "<h1>A study</h1>" in render_page(report, None, "study")
+    True
+    """
+    script = (_TEMPLATES / "page.js").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = (
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+        f"form-action 'none'; script-src 'sha256-{digest}'"
+    )
+    results = {
+        "markdown": format_markdown(report.results),
+        "latex": format_latex(report.results),
+        "csv": format_csv(report.results),
+    }
+    results["csv_address"] = _address("text/csv", results["csv"])
+    checklist = format_markdown(report.checklist) if report.checklist is not None else ""
+    return _render(
+        "page.html.j2",
+        report,
+        figure,
+        full=True,
+        stem=stem,
+        policy=policy,
+        css=_style(),
+        script=_markup(script),
+        results=results,
+        checklist_markdown=checklist,
+        checklist_address=_address("text/markdown", checklist),
+        json_address=_address("application/json", report.to_json()),
+        notebook_address=_address("application/x-ipynb+json", notebook),
+        citation=cite(report),
+    )
+
+
+def render_fragment(result: Assessment | Comparison) -> str:
+    """Return the sentences, the figure, the tests and the table of a result as HTML."""
+    is_profile = isinstance(result, Assessment)
+    report = report_profile(result) if is_profile else report_comparison(result)
+    body = _render("body.html.j2", report, draw_scores(result), full=False)
+    return f'<style>{_style()}</style><div class="pm-report">{body}</div>'
+
+
+def _render(template: str, report: Report, figure: Picture | None, **values: object) -> str:
+    """Fill in a template."""
+    shown = None
+    if figure is not None:
+        shown = {
+            "svg": _markup(figure.svg), "alt": figure.alt, "caption": figure.caption,
+            "svg_address": _address("image/svg+xml", figure.drawing),
+            "pdf_address": _address("application/pdf", figure.printed),
+        }  # fmt: skip
+
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            report=report,
+            kind=_KINDS[report.kind],
+            heading=report.title,
+            figure=shown,
+            tones=_TONES,
+            marks={case: _MARKS[tone] for case, tone in _TONES.items()},
+            signs=_SIGNS,
+            show=lambda value, form: "" if value is None else number(value, form),
+            is_number=_is_number,
+            mark_of=lambda row: row.get("mark") or "",
+            tone=lambda row: _TONES.get(row.get("case"), _TONE_OF_MARK.get(row.get("mark"), "")),
+            **values,
+        )
+    )
+
+
+_TONE_OF_MARK = {mark: tone for tone, mark in _MARKS.items()}
+
+
+@cache
+def _environment():
+    """Return the templates' environment, which escapes whatever a name or a text holds."""
+    jinja2 = needed("jinja2")
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        trim_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+
+
+@cache
+def _style() -> object:
+    """Return the style sheet of pages."""
+    return _markup((_TEMPLATES / "page.css").read_text(encoding="utf-8"))
+
+
+def _markup(text: str) -> object:
+    """Mark a text of ours, which is not to be escaped."""
+    return needed("markupsafe").Markup(text)
+
+
+def _is_number(column: Column) -> bool:
+    return bool(column.form)
+
+
+def _address(kind: str, content: str | bytes) -> str:
+    """Return the content of a file as an address from which the page offers it."""
+    raw = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
+    return f"data:{kind};base64,{base64.b64encode(raw).decode()}"
+
+
+def _cells(table: Table) -> list[list[str]]:
+    """Return the heads and the shown cells of a table as texts, without line breaks."""
+    rows = [[column.heading for column in table.columns]]
+    for row in table.rows:
+        values = [row[column.key] for column in table.columns]
+        shown = [
+            "" if value is None else number(value, column.form)
+            for value, column in zip(values, table.columns, strict=True)
+        ]
+        rows.append([" ".join(text.split()) for text in shown])
+
+    return rows
+
+
+def format_markdown(table: Table) -> str:
+    """Return a table in Markdown.
+
+    Examples
+    --------
+    >>> column = Column(key="a", heading="first", form=".1f")
+    >>> print(format_markdown(Table(name="t", title="T.", columns=[column], rows=[{"a": 2.0}])))
+    | first |
+    | --- |
+    | 2.0 |
+    <BLANKLINE>
+    """
+    return markdown_table(_cells(table))
+
+
+def format_latex(table: Table) -> str:
+    r"""Return a table in LaTeX, for the package booktabs.
+
+    Examples
+    --------
+    >>> column = Column(key="a", heading="share", form="")
+    >>> print(format_latex(Table(name="t", title="T.", columns=[column], rows=[{"a": "5 %"}])))
+    \begin{tabular}{l}
+    \toprule
+    share \\
+    \midrule
+    5 \% \\
+    \bottomrule
+    \end{tabular}
+    <BLANKLINE>
+    """
+    heads, *rows = _cells(table)
+    columns = "".join("r" if column.form else "l" for column in table.columns)
+
+    def line(cells: list[str]) -> str:
+        escaped = [_SPECIAL.sub(lambda m: _LATEX.get(m[0], "\\" + m[0]), cell) for cell in cells]
+        return f"{' & '.join(escaped).replace('−', '$-$')} \\\\\n"
+
+    body = "".join(map(line, rows))
+    return (
+        f"\\begin{{tabular}}{{{columns}}}\n\\toprule\n{line(heads)}\\midrule\n{body}\\bottomrule\n"
+        "\\end{tabular}\n"
+    )
+
+
+def format_csv(table: Table) -> str:
+    """Return a table as CSV, with all digits and all keys of its rows."""
+    frame = pd.DataFrame(table.rows)
+    guarded = frame.map(_guard_formula)
+    return guarded.to_csv(index=False)
+
+
+def _guard_formula(value: object) -> object:
+    """Mark a text that a spreadsheet would evaluate."""
+    is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+    return f"'{value}" if is_formula else value
+
+
+def cite(report: Report) -> str:
+    """Return how to cite the instrument and the report.
+
+    Examples
+    --------
+    >>> table = Table(name="scores", title="Scores.", columns=[], rows=[])
+    >>> report = Report(kind="profile", title="my-model", about="", statements=[], tests=[],
+    ...                 results=table)
+    >>> cite(report).partition(". ")[0]
+    'Profile of a model: my-model'
+    """
+    return (
+        f"{_KINDS[report.kind]}: {report.title}. Psychometrics of Language Models, version "
+        f"{__version__}."
+    )
+
+
+def make_notebook(report: Report, cells: Sequence[str]) -> str:
+    """Return a short notebook that repeats a computation, as JSON.
+
+    Examples
+    --------
+    >>> table = Table(name="scores", title="Scores.", columns=[], rows=[])
+    >>> report = Report(kind="profile", title="my-model", about="", statements=[], tests=[],
+    ...                 results=table)
+    >>> len(json.loads(make_notebook(report, ["1 + 1"]))["cells"])
+    2
+    """
+    made: list[dict[str, object]] = [
+        {"cell_type": "markdown", "id": "title", "metadata": {}, "source": f"# {cite(report)}"}
+    ]
+    for place, source in enumerate(cells):
+        code = {"cell_type": "code", "id": f"cell-{place}", "metadata": {}, "outputs": []}
+        made.append(code | {"execution_count": None, "source": source})
+
+    kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+    return json.dumps(
+        {"cells": made, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}, indent=1
+    )
