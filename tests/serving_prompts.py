@@ -76,7 +76,7 @@ FORMS = [
     _own("ours, one item", MINI, 1, NUMBERS, "1: 5"),
     _own("ours, letters", MINI, 2, list("ABCDE"), "1: E\n2: E", labels="alphabetical"),
     _own("ours, JSON", MINI, 2, NUMBERS, '{"1": 5, "2": 5}', reply="json"),
-    _own("ours, the choice alone", MINI, 1, NUMBERS, "1: 5", reply="choice"),
+    _own("ours, the choice alone", MINI, 1, NUMBERS, "5", reply="choice"),
     _own("ours, four options", GAD7, 7, list("0123"), "\n".join(f"{n}: 3" for n in range(1, 8))),
     _own("ours, reversed", MINI, 1, NUMBERS, "1: 1", orders=[(4, 3, 2, 1, 0)]),
     _own("ours, another wording", MINI, 2, NUMBERS, "1: 5\n2: 5", wording="v3"),

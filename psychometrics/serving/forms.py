@@ -79,13 +79,16 @@ def write_reply(questions: Sequence[Question], answer: Answering, prompt: str) -
     bare = re.search(r"\{\s*(\w+)\s*:[^{}\n]*\}", prompt)
     if bare and len(answers) == 1:  # {answer: "answer option"}
         return f'{{{bare[1]}: "{answers[0].label}"}}'
-    if len(answers) > 1 or answers[0].question.key:
+    wants_number = re.search(r"\b(?:its number|index|line for each)\b", prompt, re.IGNORECASE)
+    if len(answers) > 1 or (answers[0].question.key and wants_number):
         return "\n".join(f"{one.question.key}: {one.label}" for one in answers)
 
     template = _TEMPLATE.search(prompt)
     if template:
-        brackets = "()" if template[2].startswith("(") else ("", "")
-        return f"{template[1]}{brackets[0]}{answers[0].label}{brackets[1]}{template[3]}"
+        label = answers[0].label
+        if template[2].startswith("("):
+            label = f"({label})"
+        return f"{template[1]}{label}{template[3]}"
 
     tag = _TAG.search(prompt)
     return f"<{tag[1]}>{answers[0].label}</{tag[1]}>" if tag else answers[0].label

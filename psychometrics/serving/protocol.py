@@ -319,7 +319,7 @@ def _chat_logprobs(reply: Written, request: dict[str, Any]) -> list[dict[str, An
             shares = _first_tokens(pending.pop(0), token)
 
         ranked = sorted(shares.items(), key=lambda pair: -pair[1])[:limit]
-        top = [_row(other, share) for other, share in ranked if share > 0]
+        top = [_row(other, share) for other, share in ranked]
         rows.append(_row(token, shares.get(token, 1.0)) | {"top_logprobs": top})
 
     return rows
