@@ -31,16 +31,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ..data import shipped
-from ..exceptions import DataError, ParameterError
+from ..exceptions import ParameterError, naming_extras
 from ..files import digest_text
 from ..models import sources
-from ..nulls.respondents import NullRespondent
 from ..questionnaires import (
     Item,
     Questionnaire,
     load_questionnaire,
     questionnaire_names,
 )
+from ..questionnaires.library import COMPASS
 from .forms import Answer
 from .prompts import Choice, Question
 
@@ -85,13 +85,9 @@ class Respondents:
     """
 
     def __init__(self, files: Iterable[str | Path] = ()) -> None:
-        self.questionnaires = []
-        for name in [*files, *questionnaire_names()]:
-            try:
-                self.questionnaires.append(load_questionnaire(name, texts=False))
-            except DataError:  # items that others own, and that are not on this machine
-                continue
-
+        # the compass would be downloaded
+        names = [*files, *(name for name in questionnaire_names() if name != COMPASS)]
+        self.questionnaires = [load_questionnaire(name, texts=False) for name in names]
         self.items: dict[str, list[_Known]] = {}
         self.values: list[dict[str, float]] = []
         for questionnaire in self.questionnaires:
@@ -342,7 +338,9 @@ def _most_entailed(base: str, seed: int, question: Question) -> int:
         (question.text or "This is an item.", f"The answer is: {choice.text}.")
         for choice in question.choices
     )
-    with _LOCK:
+    with _LOCK, naming_extras():
+        from ..nulls.respondents import NullRespondent  # loads torch
+
         answers = NullRespondent("random-heads", base, number=seed).answer(sentences)
     return int(answers[:, 0].argmax())
 
