@@ -229,8 +229,10 @@ def ten_runs() -> Metric:
         result = {}
         for scale, norm in norms.iterrows():
             people = norm[["norm_mean", "norm_sd", "norm_n"]]
+            # norms of GAD-7 and PHQ-9 are sums of items whose scores are means
+            items = len(loaded.keys(loaded.scale(scale))) if "sums" in norm["group"] else 1
             for count, name in {runs: "runs as people", 1: "one respondent"}.items():
-                table = pm.norms.compare_means(*values.loc[scale], count, *people)
+                table = pm.norms.compare_means(*(values.loc[scale] * items), count, *people)
                 result[f"{scale} p, {name}"] = float(table["p"].item())
         return result
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 # Only the end of a longer prompt is read, so that no request can keep the server busy.
-_LONGEST = 50_000
-# A range of more numbers than these is not a scale.
+_LONGEST = 30_000
+# More options than these are not a scale.
 _WIDEST = 101
 _LABEL = r"-?\d{1,3}|[A-Za-z]"
 # A line of a list: "(A) text", "1. text", "0: text", "2 - text".
@@ -23,6 +23,7 @@ _ENTRY = re.compile(
     rf"\s*(?:[-*•]\s*)?(?:\((?P<inside>{_LABEL})\)|\**(?P<bare>{_LABEL})\**\s*(?:[.):=\]](?!\d)"
     r"|(?=\s)\s[-–—]\s))\s*(?P<text>.*)"
 )
+# Patterns with a free text are bounded in length, so that no prompt takes long to read.
 _END_OF_WORDS = (
     r"(?=\s*['\"”’]?\s*(?:[,;|\n.()\]]|$|(?:,? ?(?:to|and|or|through)|\s)\s*\(?-?\d{1,3}\b))"
 )
@@ -44,13 +45,13 @@ _LEGENDS = (
 )
 _RANGES = (
     re.compile(
-        r"(?:scale|rat\w+|scores?|numbers?|integers?|range\w*|from|between|labels?|values?|likely)"
+        r"\b(?:scale|rat\w{1,3}|scores?|numbers?|integers?|range\w*|from|between|labels?|values?|likely)"
         r"[^.\n\d]{0,60}?(?P<low>-?\d{1,3})(?:\s*\([^()\n]*\))?\s*(?:to|[-–—]>?|through|and|→|\.\.)"
         r"\s*(?P<high>-?\d{1,3})\b",
         re.IGNORECASE,
     ),
     re.compile(r"[(\[](?P<low>-?\d{1,3})\s*(?:[-–—]|to)\s*(?P<high>\d{1,3})[)\]]"),
-    re.compile(r"(?:^|\n)\s*(?P<low>-?\d{1,3})\s*to\s*(?P<high>\d{1,3})\s*(?:\n|$)"),
+    re.compile(r"(?:^|\n)[ \t]{0,9}(?P<low>-?\d{1,3}) ?to ?(?P<high>\d{1,3})[ \t]{0,9}(?:\n|$)"),
 )
 _POINTS = re.compile(r"\b(\d{1,2})[- ]point\b", re.IGNORECASE)
 _LISTS = (
@@ -276,17 +277,18 @@ def _sort_runs(
     """
     items: list[_Run] = []
     options: list[_Run] = []
+    labels = [choice.label for choice in shared]
     lettered = any(run.is_lettered and len(run.entries) > 1 for run in runs)
 
     for run in runs:
-        header = next((line for line in lines[: run.start][::-1] if line.strip()), "")
+        header = _next_line(lines, range(run.start - 1, -1, -1))
         words = [entry.text for entry in run.entries]
         # the numbers of a scale, with its words
-        repeats = [entry.label for entry in run.entries] == [choice.label for choice in shared]
+        repeats = [entry.label for entry in run.entries] == labels
         is_short = all(len(text.split()) < 8 and not text.endswith(".") for text in words)
 
         is_last = run is runs[-1]
-        if len(run.entries) > 1 and _is_solved(lines[run.end :], is_last):
+        if len(run.entries) > 1 and _is_solved(_next_line(lines, range(run.end, len(lines))), is_last):
             continue
         if run.is_lettered:
             if len(run.entries) > 1:
@@ -306,12 +308,16 @@ def _sort_runs(
     return items, options
 
 
-def _is_solved(lines: Sequence[str], is_last: bool) -> bool:
-    """Return whether the lines after a list give its answer, as in an example.
+def _next_line(lines: Sequence[str], numbers: Iterable[int]) -> str:
+    """Return the first of some lines that is not empty."""
+    return next((lines[number] for number in numbers if lines[number].strip()), "")
+
+
+def _is_solved(following: str, is_last: bool) -> bool:
+    """Return whether the line after a list gives its answer, as in an example.
 
     The last list may be followed by the beginning of the answer.
     """
-    following = next((line for line in lines if line.strip()), "")
     solved = _SOLVED.match(following)
     return bool(solved) and (not is_last or len(solved[1].split()) == 1)
 
@@ -410,7 +416,7 @@ def _short_lines(text: str) -> list[str]:
             len(line.split()) < 8 and line[-1:] not in ".:?!" and not _INSTRUCTION.match(line)
             for line in lines
         ]
-        if len(lines) > 1 and all(is_short):
+        if 1 < len(lines) < _WIDEST and all(is_short):
             return lines
     return []
 

@@ -317,7 +317,7 @@ def _seed(text: str) -> int | None:
 def _traits(text: str) -> dict[str, float]:
     """Parse ``extraversion=1.5,neuroticism=-1``; return nothing if it is malformed."""
     traits = {}
-    for part in text.split(","):
+    for part in re.split("[,;]", text):  # some tools split names at commas
         match = re.fullmatch(r"\s*(\w+)\s*=\s*([+-]?\d{1,3}(?:\.\d{1,6})?)\s*", part)
         if not match:
             return {}
