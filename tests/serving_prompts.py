@@ -34,7 +34,9 @@ GAD7 = load_questionnaire("gad7")
 
 def _own(name: str, questionnaire, count: int, shown: list[str], answer: str, **conditions) -> Form:
     items = questionnaire.items[:count]
-    *system, user = [one["content"] for one in messages.messages(questionnaire, items, **conditions)]
+    *system, user = [
+        one["content"] for one in messages.messages(questionnaire, items, **conditions)
+    ]
     texts = [questionnaire.statement(item) for item in items]
     return Form(name, user, texts, shown, answer, "".join(system))
 
@@ -50,7 +52,9 @@ _INSPECT_THINKING = (
     f"step by step before answering.\n\n{PARTY}\n\nA) no\nB) yes"
 )
 _EDSL_END = "\n\nRespond only with a string corresponding to one of the options.\n\n\nAfter the "
-_EDSL_END += "answer, you can put a comment explaining why you chose that option on the next line.\n"
+_EDSL_END += (
+    "answer, you can put a comment explaining why you chose that option on the next line.\n"
+)
 _EDSL_CODE = "\n\n\nRespond only with the code corresponding to one of the options."
 _EDSL_LINES = "\n    \n".join(WORDS)
 _QSTN = f"Please tell us how you feel about:\nHow accurate is this? {PARTY}\n"

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from .prompts import Choice, Question
 
-NO_QUESTION = "No item with options was found in this prompt, so this null respondent has no answer."
+NO_QUESTION = (
+    "No item with options was found in this prompt, so this null respondent has no answer."
+)
 """The reply to a prompt without options."""
 _NO_REASON = "None: a null respondent does not read the item."
 _PLACEHOLDER = (

@@ -86,7 +86,9 @@ _INSTRUCTION = re.compile(
     r"the scale|on a scale|be honest|do not|don't)\b",
     re.IGNORECASE,
 )
-_BARE_LABEL = re.compile(r"\b(?:letters?|numbers?|digits?|codes?|labels?|integers?)\b", re.IGNORECASE)
+_BARE_LABEL = re.compile(
+    r"\b(?:letters?|numbers?|digits?|codes?|labels?|integers?)\b", re.IGNORECASE
+)
 
 
 class Choice(NamedTuple):
@@ -288,7 +290,9 @@ def _sort_runs(
         is_short = all(len(text.split()) < 8 and not text.endswith(".") for text in words)
 
         is_last = run is runs[-1]
-        if len(run.entries) > 1 and _is_solved(_next_line(lines, range(run.end, len(lines))), is_last):
+        if len(run.entries) > 1 and _is_solved(
+            _next_line(lines, range(run.end, len(lines))), is_last
+        ):
             continue
         if run.is_lettered:
             if len(run.entries) > 1:
@@ -300,7 +304,9 @@ def _sort_runs(
                 options.append(run)
             else:
                 items.append(run)
-        elif (shared and not (repeats and is_short)) or _HEADER_OF_ITEMS.fullmatch(header.strip(" :")):
+        elif (shared and not (repeats and is_short)) or _HEADER_OF_ITEMS.fullmatch(
+            header.strip(" :")
+        ):
             items.append(run)
         elif len(run.entries) > 1 and not lettered:
             options.append(run)

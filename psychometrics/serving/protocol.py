@@ -74,7 +74,9 @@ def write_replies(
     respondents.check(model)
     count = _field(request, "n", int, 1)
     seed = _field(request, "seed", int, 0)
-    limit = _field(request, "max_completion_tokens", int, 0) or _field(request, "max_tokens", int, 0)
+    limit = _field(request, "max_completion_tokens", int, 0) or _field(
+        request, "max_tokens", int, 0
+    )
     if not 1 <= count <= _MOST_REPLIES:
         raise ParameterError(f"n: {count} replies; ask for 1 to {_MOST_REPLIES}.")
 
@@ -259,7 +261,9 @@ def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []
-    return "\n".join(str(part["text"]) for part in parts if isinstance(part, dict) and "text" in part)
+    return "\n".join(
+        str(part["text"]) for part in parts if isinstance(part, dict) and "text" in part
+    )
 
 
 def _schema_of(request: dict[str, Any], has_questions: bool) -> tuple[Any, str]:
@@ -343,5 +347,3 @@ def _first_tokens(answer: Answer, token: str) -> dict[str, float]:
 def _row(token: str, share: float) -> dict[str, Any]:
     logprob = float(np.log(max(share, 1e-12)))
     return {"token": token, "logprob": logprob, "bytes": list(token.encode())}
-
-

@@ -184,7 +184,10 @@ class _Handler(BaseHTTPRequestHandler):
             return
 
         path = self.path.partition("?")[0].rstrip("/").removeprefix("/v1")
-        writers = {"/chat/completions": protocol.chat_completion, "/completions": protocol.completion}
+        writers = {
+            "/chat/completions": protocol.chat_completion,
+            "/completions": protocol.completion,
+        }
         if path not in writers:
             self._refuse(404, f"{path[:80]}: no such page; use /v1/chat/completions.")
             return
