@@ -262,7 +262,7 @@ class NullModel(ModelAPI):
 
     async def generate(
         self,
-        input: list[ChatMessage],
+        input: list[ChatMessage],  # noqa: A002 - inspect's name
         tools: Sequence[Any],
         tool_choice: Any,
         config: GenerateConfig,

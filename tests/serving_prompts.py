@@ -3,6 +3,8 @@
 Each was printed by the tool named, or copied from its template, in November 2026.
 """
 
+# ruff: noqa: E501 - prompts are broken where it helps to read them
+
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -89,13 +91,17 @@ FORMS = [
     Form(
         "EDSL, multiple choice",
         f"\n{PARTY}\n\n    \n{_EDSL_LINES}\n    \n\nOnly 1 option may be selected.{_EDSL_END}",
-        [PARTY], WORDS, "very accurate",
+        [PARTY],
+        WORDS,
+        "very accurate",
     ),
     Form(
         "EDSL, codes",
         f"\n{PARTY}\n\n0: very inaccurate\n    \n1: neither\n    \n2: very accurate\n    \n\nOnly 1 "
         f"option may be selected.{_EDSL_CODE}\n\n",
-        [PARTY], list("012"), "2",
+        [PARTY],
+        list("012"),
+        "2",
     ),
     Form(
         "EDSL, linear scale",
@@ -103,7 +109,9 @@ FORMS = [
         f"\n\n5 : strongly agree\n\nOnly 1 option may be selected.{_EDSL_CODE} "
         'E.g., "1" or "5" by itself.\n\nAfter the answer, you can put a comment explaining why you '
         "chose that option on the next line.\n\n",
-        ["How much do you agree: I get upset easily."], NUMBERS, "5",
+        ["How much do you agree: I get upset easily."],
+        NUMBERS,
+        "5",
     ),
     Form(
         "EDSL, matrix",
@@ -112,55 +120,77 @@ FORMS = [
         "row.\n Please respond with a dictionary mapping row codes to column codes. E.g., "
         '{"0": 1, "1": 3}\n\n\nAfter the answer, you can put a comment explaining your choices on '
         "the next line.\n ",
-        ["I am quiet", "I talk a lot"], list("012"), '{"0": 2, "1": 2}',
+        ["I am quiet", "I talk a lot"],
+        list("012"),
+        '{"0": 2, "1": 2}',
     ),
     Form(
         "EDSL, five points",
         "\nI like order.\n\n    \nStrongly disagree\n    \nDisagree\n    \nNeutral\n    \nAgree\n   "
         f" \nStrongly agree\n    \n\nOnly 1 option may be selected.{_EDSL_END}",
         ["I like order."],
-        ["Strongly disagree", "Disagree", "Neutral", "Agree", "Strongly agree"], "Strongly agree",
+        ["Strongly disagree", "Disagree", "Neutral", "Agree", "Strongly agree"],
+        "Strongly agree",
     ),
     Form(
         "EDSL, yes or no",
         "\nDo you like order?\n\n    \nNo\n    \nYes\n    \n\nOnly 1 option may be selected.\n\n"
         "Please respond with just your answer. \n\n\nAfter the answer, you can put a comment "
         "explaining your response.\n\n",
-        ["Do you like order?"], ["No", "Yes"], "Yes",
+        ["Do you like order?"],
+        ["No", "Yes"],
+        "Yes",
     ),
     Form(
         "EDSL, JSON",
         f"{PARTY}\n\n        0: no\n        1: yes\n\nOnly 1 option may be selected.\n\nReturn a valid "
         'JSON formatted like this:\n\n{"answer": <put answer code here>, "comment": "<put '
         'explanation here>"}',
-        [PARTY], ["0", "1"],
+        [PARTY],
+        ["0", "1"],
         '{"answer": 1, "comment": "None: a null respondent does not read the item."}',
     ),
-    Form("QSTN", f"{_QSTN}Options are: {_QSTN_OPTIONS}\n", [f"How accurate is this? {PARTY}"],
-         _QSTN_LABELS, "5: very accurate", "You are a helpful assistant."),
+    Form(
+        "QSTN",
+        f"{_QSTN}Options are: {_QSTN_OPTIONS}\n",
+        [f"How accurate is this? {PARTY}"],
+        _QSTN_LABELS,
+        "5: very accurate",
+        "You are a helpful assistant.",
+    ),
     Form(
         "QSTN, JSON",
         f"{_QSTN}Options are: {_QSTN_OPTIONS}\nYou only respond with the most probable answer option "
         f'in the following JSON format:\n{{\n  "answer": "Options are: {_QSTN_OPTIONS}"\n}}',
-        [f"How accurate is this? {PARTY}"], _QSTN_LABELS, '{"answer": "5: very accurate"}',
+        [f"How accurate is this? {PARTY}"],
+        _QSTN_LABELS,
+        '{"answer": "5: very accurate"}',
     ),
     Form(
-        "QSTN, a scale", f"{_QSTN}Options range from 1: very inaccurate to 5: very accurate\n",
-        [f"How accurate is this? {PARTY}"], ["1: very inaccurate", "2", "3", "4", "5: very accurate"],
+        "QSTN, a scale",
+        f"{_QSTN}Options range from 1: very inaccurate to 5: very accurate\n",
+        [f"How accurate is this? {PARTY}"],
+        ["1: very inaccurate", "2", "3", "4", "5: very accurate"],
         "5: very accurate",
     ),
     Form(
-        "QSTN, words", f"{_QSTN}Please select one of the following choices: disagree, neutral, agree",
-        [f"How accurate is this? {PARTY}"], ["disagree", "neutral", "agree"], "agree",
+        "QSTN, words",
+        f"{_QSTN}Please select one of the following choices: disagree, neutral, agree",
+        [f"How accurate is this? {PARTY}"],
+        ["disagree", "neutral", "agree"],
+        "agree",
     ),
     Form(
         "R.U.Psycho, the default",
         " \nQuestion:\nMs Muller is 18 years old. was asked the following question. I see myself as "
         f"someone who is talkative.\n\nAnswer Options: \n{_RUP_OPTIONS}\n\nInstructions: "
         f"{_RUP_CHOOSE}\n\nAnswer:\n",
-        ["Ms Muller is 18 years old. was asked the following question. I see myself as someone who "
-         "is talkative."],
-        _RUP_OPTIONS.split(", "), "5. Agree strongly",
+        [
+            "Ms Muller is 18 years old. was asked the following question. I see myself as someone who "
+            "is talkative."
+        ],
+        _RUP_OPTIONS.split(", "),
+        "5. Agree strongly",
         '\nObjective: "Here are a number of characteristics."\nAnswer with respect to the following '
         "persona description and question.\n",
     ),
@@ -168,34 +198,47 @@ FORMS = [
         "R.U.Psycho, its example",
         f"Question: I see myself as someone who is talkative.\nAnswer Options: {_RUP_OPTIONS}\n"
         "Answer:",
-        ["I see myself as someone who is talkative."], _RUP_OPTIONS.split(", "),
+        ["I see myself as someone who is talkative."],
+        _RUP_OPTIONS.split(", "),
         '{answer: "5. Agree strongly"}',
         "Objective: Answer as the following survey participant: Ms Muller is 18 years old and very "
         f"open minded.\nHere are a number of characteristics.\nInstructions: {_RUP_CHOOSE} The "
         'solution must be provided in this format: {answer: "answer option"}',
     ),
-    Form("PsychoBench", _BENCH, [PARTY, CONCERN], NUMBERS, "1: 5\n2: 5",
-         'You are a helpful assistant who can only reply numbers from 1 to 5. Format: "statement '
-         'index: score".'),
+    Form(
+        "PsychoBench",
+        _BENCH,
+        [PARTY, CONCERN],
+        NUMBERS,
+        "1: 5\n2: 5",
+        'You are a helpful assistant who can only reply numbers from 1 to 5. Format: "statement '
+        'index: score".',
+    ),
     Form(
         "lm-eval, MMLU as chat",
         f"The following are multiple choice questions.\n\nWhich is a fruit?\nA. stone\nB. pear\n"
         f"Answer: B\n\n{PARTY}\nA. no\nB. yes\nAnswer:",
-        [PARTY], ["A", "B"], "B",
+        [PARTY],
+        ["A", "B"],
+        "B",
     ),
     Form(
         "lm-eval, MMLU-Pro",
-        'The following are multiple choice questions. Think step by step and then finish your answer '
+        "The following are multiple choice questions. Think step by step and then finish your answer "
         'with "the answer is (X)" where X is the correct letter choice.\n\nQuestion:\n'
         f"{PARTY}\nOptions:\nA. no\nB. perhaps\nC. yes\nAnswer: Let's think step by step.",
-        [PARTY], list("ABC"), "the answer is (C)",
+        [PARTY],
+        list("ABC"),
+        "the answer is (C)",
     ),
     Form(
         "lm-eval, Llama",
         "Given the following question and three candidate answers (A, B and C), choose the best "
         f"answer.\nQuestion: {PARTY}\nA. no\nB. perhaps\nC. yes\nYour response should end with "
         '"The best answer is [the_answer_letter]" where the [the_answer_letter] is one of A, B or C.',
-        [PARTY], list("ABC"), "The best answer is C",
+        [PARTY],
+        list("ABC"),
+        "The best answer is C",
     ),
     Form(
         "inspect-evals, personality",
@@ -205,45 +248,93 @@ FORMS = [
         "following options:\n\nA) Very Accurate\nB) Moderately Accurate\nC) Neither Accurate Nor "
         "Inaccurate\nD) Moderately Inaccurate\nE) Very Inaccurate",
         ["Given the statement: You are the life of the party."],
-        list("ABCDE"), "ANSWER: A",
+        list("ABCDE"),
+        "ANSWER: A",
     ),
     Form(
         "Serapio-García et al.",
-        "For the following task, respond in a way that matches this description: \"I like to garden."
-        "\" Considering the statement, please indicate the extent to which you agree on a scale "
-        "from 1 to 5 (where 1 = \"disagree strongly\", 2 = \"disagree a little\", 3 = \"neither "
-        "agree nor disagree\", 4 = \"agree a little\", and 5 = \"agree strongly\"):\n"
+        'For the following task, respond in a way that matches this description: "I like to garden.'
+        '" Considering the statement, please indicate the extent to which you agree on a scale '
+        'from 1 to 5 (where 1 = "disagree strongly", 2 = "disagree a little", 3 = "neither '
+        'agree nor disagree", 4 = "agree a little", and 5 = "agree strongly"):\n'
         f"{PARTY}",
-        [PARTY], NUMBERS, "5",
+        [PARTY],
+        NUMBERS,
+        "5",
     ),
     Form(
-        "MPI", "Given a statement of you: \"You worry about things.\"\nPlease choose from the "
+        "MPI",
+        'Given a statement of you: "You worry about things."\nPlease choose from the '
         "following options to identify how accurately this statement describes you.\nOptions:\n"
         "(A). Very Accurate\n(B). Moderately Accurate\n(C). Neither Accurate Nor Inaccurate\n(D). "
         "Moderately Inaccurate\n(E). Very Inaccurate\n\nAnswer:",
-        ["You worry about things."], list("ABCDE"), "A",
+        ["You worry about things."],
+        list("ABCDE"),
+        "A",
     ),
-    Form("a scale of seven", f"On a scale from 1 to 7, how much do you agree? {PARTY}",
-         [PARTY], list("1234567"), "7"),
-    Form("ends in brackets", f'Rate the statement "{PARTY}" from 1 (strongly disagree) to 5 '
-         "(strongly agree). Reply with the number only.", [PARTY], NUMBERS, "5"),
-    Form("words before numbers", f"{PARTY}\nstrongly disagree (1), disagree (2), neutral (3), agree "
-         "(4), strongly agree (5)", [PARTY], NUMBERS, "5"),
-    Form("ends in words", f"Statement: {PARTY}\nUse a scale where 1 means strongly agree and 7 means "
-         "strongly disagree.", [PARTY], list("1234567"), "1"),
+    Form(
+        "a scale of seven",
+        f"On a scale from 1 to 7, how much do you agree? {PARTY}",
+        [PARTY],
+        list("1234567"),
+        "7",
+    ),
+    Form(
+        "ends in brackets",
+        f'Rate the statement "{PARTY}" from 1 (strongly disagree) to 5 '
+        "(strongly agree). Reply with the number only.",
+        [PARTY],
+        NUMBERS,
+        "5",
+    ),
+    Form(
+        "words before numbers",
+        f"{PARTY}\nstrongly disagree (1), disagree (2), neutral (3), agree (4), strongly agree (5)",
+        [PARTY],
+        NUMBERS,
+        "5",
+    ),
+    Form(
+        "ends in words",
+        f"Statement: {PARTY}\nUse a scale where 1 means strongly agree and 7 means "
+        "strongly disagree.",
+        [PARTY],
+        list("1234567"),
+        "1",
+    ),
     Form("true or false", f"True or false: {PARTY}", [PARTY], ["True", "false"], "True"),
-    Form("bullets", f"{PARTY}\n\nHow often?\n\n- never\n- sometimes\n- always\n\nReply with one "
-         "option.", ["How often?"], ["never", "sometimes", "always"], "always"),
-    Form("JSON", '{"question": "I am the life of the party.", "choices": ["no", "perhaps", "yes"]}',
-         [PARTY], ["no", "perhaps", "yes"],
-         "yes"),
-    Form("options for each item", "Answer in two lines.\n1. I am quiet.\nA) no\nB) yes\n\n2. I talk "
-         "a lot.\nA) never\nB) at times\nC) always", ["I am quiet.", "I talk a lot."], [],
-         "1: B\n2: C"),
-    Form("a tag", f"{PARTY}\nA) no\nB) yes\nWrite your answer as <answer>A</answer>.", [PARTY],
-         ["A", "B"], "<answer>B</answer>"),
-    Form("options in the system text", PARTY, [PARTY], ["yes", "no"], "yes",
-         "Reply with yes or no."),
-]  # fmt: skip
+    Form(
+        "bullets",
+        f"{PARTY}\n\nHow often?\n\n- never\n- sometimes\n- always\n\nReply with one option.",
+        ["How often?"],
+        ["never", "sometimes", "always"],
+        "always",
+    ),
+    Form(
+        "JSON",
+        '{"question": "I am the life of the party.", "choices": ["no", "perhaps", "yes"]}',
+        [PARTY],
+        ["no", "perhaps", "yes"],
+        "yes",
+    ),
+    Form(
+        "options for each item",
+        "Answer in two lines.\n1. I am quiet.\nA) no\nB) yes\n\n2. I talk "
+        "a lot.\nA) never\nB) at times\nC) always",
+        ["I am quiet.", "I talk a lot."],
+        [],
+        "1: B\n2: C",
+    ),
+    Form(
+        "a tag",
+        f"{PARTY}\nA) no\nB) yes\nWrite your answer as <answer>A</answer>.",
+        [PARTY],
+        ["A", "B"],
+        "<answer>B</answer>",
+    ),
+    Form(
+        "options in the system text", PARTY, [PARTY], ["yes", "no"], "yes", "Reply with yes or no."
+    ),
+]
 
 WITHOUT_OPTIONS = ["Hello, how are you?", "Write a story about a cat.", "", "Tell me about 1984."]

@@ -164,8 +164,19 @@ def test_an_impostor_takes_the_option_that_its_untrained_head_finds_most_entaile
 
 @pytest.mark.parametrize(
     "name",
-    ["gpt-4", "habit", "habit--1", "habit-9999999999", "people-mars", "simulated-", "impostor-1"]
-    + ["simulated-extraversion", "simulated-length=1", "impostor-/etc/passwd-1", "impostor-../x-1"],
+    [
+        "gpt-4",
+        "habit",
+        "habit--1",
+        "habit-9999999999",
+        "people-mars",
+        "simulated-",
+        "impostor-1",
+        "simulated-extraversion",
+        "simulated-length=1",
+        "impostor-/etc/passwd-1",
+        "impostor-../x-1",
+    ],
 )
 def test_an_unknown_model_is_refused_with_the_known_names(name):
     with pytest.raises(ParameterError, match="model: "):
@@ -236,8 +247,17 @@ def test_items_of_a_prompt_are_entries_of_a_list_in_a_schema():
 
 @pytest.mark.parametrize(
     "fields",
-    [{"n": 0}, {"n": 1000}, {"n": "2"}, {"seed": 1.5}, {"messages": "text"}, {"messages": []}]
-    + [{"messages": [1]}, {"model": 3}, {"max_tokens": "x"}],
+    [
+        {"n": 0},
+        {"n": 1000},
+        {"n": "2"},
+        {"seed": 1.5},
+        {"messages": "text"},
+        {"messages": []},
+        {"messages": [1]},
+        {"model": 3},
+        {"max_tokens": "x"},
+    ],
 )
 def test_a_malformed_request_is_refused(fields):
     with pytest.raises(ParameterError):
@@ -396,7 +416,8 @@ def test_our_own_mode_options_reads_the_probabilities_of_a_null(server, tmp_path
 
 def test_a_questionnaire_of_ones_own_is_recognised(tmp_path):
     text = (
-        "id: tea\ntitle: Tea\nshort_title: Tea\ncitation: own\nmeasures: tea\nlanguage: en\nsource: own\nlicence: CC0\noptions:\n"
+        "id: tea\ntitle: Tea\nshort_title: Tea\ncitation: own\n"
+        "measures: tea\nlanguage: en\nsource: own\nlicence: CC0\noptions:\n"
         "  - {value: 1, label: never}\n  - {value: 2, label: often}\nscales:\n"
         "  - {id: thirst, title: Thirst, items: all, reverse: [tea_2]}\nitems:\n"
         "  - {id: tea_1, text: I drink tea all day.}\n  - {id: tea_2, text: I avoid tea all day.}\n"

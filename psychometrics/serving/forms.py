@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 
 from .prompts import Choice, Question
 
-NO_QUESTION = (
-    "No item with options was found in this prompt, so this null respondent has no answer."
-)
+NO_QUESTION = "No item with options was found in this prompt; a null respondent has no answer."
 """The reply to a prompt without options."""
 _NO_REASON = "None: a null respondent does not read the item."
 _PLACEHOLDER = (
@@ -47,10 +45,10 @@ class Answer(NamedTuple):
         return self.question.choices[self.place].label
 
 
-Answering = Callable[[Question], Answer]
+_Answering = Callable[[Question], Answer]
 
 
-def write_reply(questions: Sequence[Question], answer: Answering, prompt: str) -> str:
+def write_reply(questions: Sequence[Question], answer: _Answering, prompt: str) -> str:
     """Answer the questions of a prompt in the form that its text asks for.
 
     Parameters
@@ -149,7 +147,7 @@ def as_value(label: str) -> int | str:
     return int(label) if re.fullmatch(r"-?\d+", label) else label
 
 
-def fill_schema(schema: Any, questions: Sequence[Question], answer: Answering) -> Any:
+def fill_schema(schema: Any, questions: Sequence[Question], answer: _Answering) -> Any:
     """Return a value that a JSON schema permits, with the answers in its place.
 
     A property with an ``enum``, or an integer with limits, is an item; its text is that of the
@@ -175,7 +173,7 @@ def fill_schema(schema: Any, questions: Sequence[Question], answer: Answering) -
 class _Form:
     """A JSON schema that is being filled in."""
 
-    def __init__(self, schema: Any, answer: Answering) -> None:
+    def __init__(self, schema: Any, answer: _Answering) -> None:
         self.root = schema
         self.answer = answer
 

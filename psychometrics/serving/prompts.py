@@ -277,41 +277,41 @@ def _sort_runs(
     A list with letters has options. A numbered list has what the line above it says; otherwise it
     has items if the options are given elsewhere.
     """
-    items: list[_Run] = []
-    options: list[_Run] = []
-    labels = [choice.label for choice in shared]
+    lists: dict[str, list[_Run]] = {"items": [], "options": [], "neither": []}
     lettered = any(run.is_lettered and len(run.entries) > 1 for run in runs)
-
     for run in runs:
-        header = _next_line(lines, range(run.start - 1, -1, -1))
-        words = [entry.text for entry in run.entries]
-        # the numbers of a scale, with its words
-        repeats = [entry.label for entry in run.entries] == labels
-        is_short = all(len(text.split()) < 8 and not text.endswith(".") for text in words)
-
-        is_last = run is runs[-1]
-        if len(run.entries) > 1 and _is_solved(
-            _next_line(lines, range(run.end, len(lines))), is_last
-        ):
+        following = _next_line(lines, range(run.end, len(lines)))
+        if len(run.entries) > 1 and _is_solved(following, run is runs[-1]):
             continue
-        if run.is_lettered:
-            if len(run.entries) > 1:
-                options.append(run)
-        elif all(_numbered(entry, ()).choices for entry in run.entries):
-            items.append(run)
-        elif len(run.entries) > 1 and _HEADER_OF_OPTIONS.search(header) and is_short:
-            if not _HEADER_OF_ITEMS.search(header) or not shared:
-                options.append(run)
-            else:
-                items.append(run)
-        elif (shared and not (repeats and is_short)) or _HEADER_OF_ITEMS.fullmatch(
-            header.strip(" :")
-        ):
-            items.append(run)
-        elif len(run.entries) > 1 and not lettered:
-            options.append(run)
 
-    return items, options
+        kind = "options" if len(run.entries) > 1 else "neither"
+        if not run.is_lettered:
+            header = _next_line(lines, range(run.start - 1, -1, -1))
+            if _has_items(run, header.strip(" :"), shared):
+                kind = "items"
+            elif lettered and not _HEADER_OF_OPTIONS.search(header):
+                kind = "neither"
+        lists[kind].append(run)
+
+    return lists["items"], lists["options"]
+
+
+def _has_items(run: _Run, header: str, shared: tuple[Choice, ...]) -> bool:
+    """Return whether a numbered list has items."""
+    if all(_numbered(entry, ()).choices for entry in run.entries):  # each has its own options
+        return True
+
+    texts = [entry.text for entry in run.entries]
+    is_short = all(len(text.split()) < 8 and not text.endswith(".") for text in texts)
+    names_options = len(run.entries) > 1 and is_short and _HEADER_OF_OPTIONS.search(header)
+    if names_options and not (shared and _HEADER_OF_ITEMS.search(header)):
+        return False
+    if _HEADER_OF_ITEMS.fullmatch(header):
+        return True
+
+    # a scale's numbers with its words are not items
+    is_scale = [entry.label for entry in run.entries] == [choice.label for choice in shared]
+    return bool(shared) and not (is_scale and is_short)
 
 
 def _next_line(lines: Sequence[str], numbers: Iterable[int]) -> str:

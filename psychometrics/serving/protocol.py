@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,8 +12,8 @@ import numpy as np
 from ..checks import check_kinds
 from ..exceptions import ParameterError
 from .forms import Answer, fill_schema, write_reply
-from .prompts import Question, find_questions
-from .respondents import Respondents, request_seed
+from .prompts import find_questions
+from .respondents import Answering, Respondents, request_seed
 
 _MOST_REPLIES = 128
 _MOST_LOGPROBS = 20
@@ -74,9 +74,8 @@ def write_replies(
     respondents.check(model)
     count = _field(request, "n", int, 1)
     seed = _field(request, "seed", int, 0)
-    limit = _field(request, "max_completion_tokens", int, 0) or _field(
-        request, "max_tokens", int, 0
-    )
+    limit = _field(request, "max_tokens", int, 0)
+    limit = _field(request, "max_completion_tokens", int, limit)
     if not 1 <= count <= _MOST_REPLIES:
         raise ParameterError(f"n: {count} replies; ask for 1 to {_MOST_REPLIES}.")
 
@@ -86,32 +85,23 @@ def write_replies(
     schema, tool = _schema_of(request, bool(questions))
     last = next((text for role, text in messages[::-1] if role == "assistant"), "")
 
+    content = json.dumps(messages), json.dumps(schema, sort_keys=True)
+
     replies = []
     for number in range(count):
-        answers: list[Answer] = []
-        parts = json.dumps(messages), json.dumps(schema, sort_keys=True)
-        draws = request_seed(model, seed, draw, number, *parts)
-        answer = respondents.answering(model, [draws], last.strip())
-
-        def record(
-            question: Question,
-            answer: Callable[[Question], Answer] = answer,
-            answers: list[Answer] = answers,
-        ) -> Answer:
-            answers.append(answer(question))
-            return answers[-1]
-
+        draws = request_seed(model, seed, draw, number, *content)
+        answering = Answering(respondents, model, draws, last.strip())
         if schema is None:
-            text = write_reply(questions, record, "\n".join(texts))
+            text = write_reply(questions, answering, "\n".join(texts))
         else:
-            value = fill_schema(schema, questions, record)
+            value = fill_schema(schema, questions, answering)
             text = json.dumps(value, ensure_ascii=False)
 
         tokens = _TOKEN.findall(text)
         is_cut = 0 < limit < len(tokens)
         reason = "tool_calls" if tool else "length" if is_cut else "stop"
         text = "".join(tokens[:limit]) if is_cut else text
-        replies.append(Written(text, tuple(answers), tool, reason))
+        replies.append(Written(text, tuple(answering.answers), tool, reason))
 
     return replies
 

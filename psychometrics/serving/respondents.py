@@ -22,7 +22,7 @@ from __future__ import annotations
 import functools
 import re
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -186,28 +186,6 @@ class Respondents:
             return _certain(_most_entailed(base, int(seed), question), count)
         return np.full(count, 1 / count)
 
-    def answering(self, name: str, seed: Sequence[int], last: str = "") -> Callable[..., Answer]:
-        """Return a function that draws the answer to a question.
-
-        Parameters
-        ----------
-        name : str
-        seed : sequence of int
-            The seed of all draws.
-        last : str
-            The respondent's last reply in the conversation.
-        """
-        rng = np.random.default_rng(seed)
-
-        def answer(question: Question) -> Answer:
-            nonlocal last
-            shares = self.shares(name, question, last)
-            place = int((rng.random() > shares.cumsum()[:-1]).sum())
-            last = question.choices[place].label
-            return Answer(question, place, shares)
-
-        return answer
-
     def _recognise(self, text: str) -> list[_Known]:
         """Return the known items that a question contains, from the longest match."""
         plain = f" {_plain(text)} "
@@ -280,6 +258,43 @@ class Respondents:
             f"people-{sample}: no answers of people to this item with {len(question.choices)} "
             "options; ask the items of this questionnaire with its options."
         )
+
+
+class Answering:
+    """A respondent that answers the questions of one reply, in turn.
+
+    Parameters
+    ----------
+    respondents : Respondents
+    name : str
+        A name that :meth:`Respondents.check` accepts.
+    seed : int
+        The seed of all draws.
+    last : str
+        The respondent's last reply in the conversation.
+
+    Examples
+    --------
+    >>> answering = Answering(Respondents(), "agrees", seed=0)
+    >>> answering(Question("I am calm.", (Choice("1", "never"), Choice("2", "always")))).label
+    '2'
+    >>> len(answering.answers)
+    1
+    """
+
+    def __init__(self, respondents: Respondents, name: str, seed: int, last: str = "") -> None:
+        self.respondents = respondents
+        self.name = name
+        self.rng = np.random.default_rng(seed)
+        self.last = last
+        self.answers: list[Answer] = []
+
+    def __call__(self, question: Question) -> Answer:
+        shares = self.respondents.shares(self.name, question, self.last)
+        place = int((self.rng.random() > shares.cumsum()[:-1]).sum())
+        self.last = question.choices[place].label
+        self.answers.append(Answer(question, place, shares))
+        return self.answers[-1]
 
 
 def request_seed(*parts: object) -> int:

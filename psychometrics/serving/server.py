@@ -31,6 +31,10 @@ _PATIENCE = 30.0
 _MOST_CONNECTIONS = 256
 # Repeated requests are counted until there are this many different ones.
 _MOST_COUNTED = 1_000_000
+_WRITERS = {
+    "/chat/completions": protocol.chat_completion,
+    "/completions": protocol.completion,
+}
 _ERRORS = {400: "invalid_request_error", 401: "authentication_error", 404: "not_found_error"}
 
 
@@ -184,11 +188,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
 
         path = self.path.partition("?")[0].rstrip("/").removeprefix("/v1")
-        writers = {
-            "/chat/completions": protocol.chat_completion,
-            "/completions": protocol.completion,
-        }
-        if path not in writers:
+        if path not in _WRITERS:
             self._refuse(404, f"{path[:80]}: no such page; use /v1/chat/completions.")
             return
         try:
@@ -213,7 +213,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.stats["without_options"] += not replies[0].answers
             self.server.stats[f"requests to {request['model']}"] += 1
 
-        content = writers[path](request, replies)
+        content = _WRITERS[path](request, replies)
         if request.get("stream"):
             self._stream(protocol.chunks(request, content))
         else:
@@ -293,7 +293,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
         self.wfile.write(b"0\r\n\r\n")
 
-    def log_message(self, format: str, *_args: object) -> None:
+    def log_message(self, *_args: object) -> None:
         """Write no line for each request."""
 
 
