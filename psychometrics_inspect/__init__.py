@@ -29,6 +29,7 @@ from inspect_ai.model import (
     modelapi,
 )
 from inspect_ai.scorer import (
+    NOANSWER,
     Metric,
     SampleScore,
     Score,
@@ -134,7 +135,7 @@ def option_scorer() -> Scorer:
         status_only = {"status": status}
         if status != "ok":
             reason = _REASONS.get(status, "invalid_response_format")
-            return Score.unscored(reason=reason, explanation=status, metadata=status_only)
+            return Score(value=NOANSWER, reason=reason, explanation=status, metadata=status_only)
 
         texts = {option.value: option.label for option in loaded.choices(item)}
         return Score(value=float(value), answer=texts[value], metadata=status_only)
@@ -150,7 +151,7 @@ def all_runs() -> ScoreReducer:
         values = [_number(one.value) for one in scores]
         answers = [value for value in values if not math.isnan(value)]
         statuses = [(one.metadata or {}).get("status", "missing") for one in scores]
-        mean = sum(answers) / len(answers) if answers else math.nan
+        mean = sum(answers) / len(answers) if answers else NOANSWER
         details = {"values": values, "statuses": statuses}
         return Score(value=mean, answer=scores[0].answer, metadata=details)
 
