@@ -160,11 +160,16 @@ def all_runs() -> ScoreReducer:
 
 @metric
 def scale_scores() -> Metric:
-    """Return each scale's score, with its 95 % interval over items."""
+    """Return each scale's mean score over runs, with its 95 % interval over items."""
 
     def compute(scores: list[SampleScore]) -> dict[str, float]:
         answers, loaded = _answers(scores)
-        table = pm.score_table(answers, [loaded])
+        means = answers.groupby("item_id", sort=False)["value"].mean()
+        over_runs = answers[answers["run"] == 1].assign(
+            value=lambda rows: rows["item_id"].map(means)
+        )
+        over_runs["status"] = over_runs["value"].notna().map({True: "ok", False: "missing"})
+        table = pm.score_table(over_runs, [loaded])
         columns = {"score": "", "low": " low", "high": " high"}
         rows = table[["scale", *columns]].itertuples(index=False, name=None)
         return {
