@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from ..serving.server import KEY_VARIABLE, NullServer, environment_key, serve
 from .options import app
 
 
@@ -23,7 +22,7 @@ def _serve(
         "127.0.0.1"
     ),
     public: Annotated[
-        bool, Option("--public", help=f"Allow other machines to ask; needs {KEY_VARIABLE}.")
+        bool, Option("--public", help="Let other machines ask; needs PSYCHOMETRICS_SERVE_KEY.")
     ] = False,
     repeats: Annotated[
         bool,
@@ -35,6 +34,8 @@ def _serve(
     The models are random, first-option, middle, agrees, extreme, habit-SEED, desirable,
     repeats-last, simulated-TRAIT=VALUE, impostor-BASE-SEED and people-SAMPLE.
     """
+    from ..serving.server import NullServer, environment_key, serve  # loads pandas
+
     server = NullServer(
         host, port, questionnaires or (), environment_key(), public=public, repeats=repeats
     )

@@ -80,7 +80,7 @@ def write_replies(
         raise ParameterError(f"n: {count} replies; ask for 1 to {_MOST_REPLIES}.")
 
     messages = _messages(request)
-    texts = [text for _, text in messages]
+    texts = [text for role, text in messages if role != "assistant"] or [""]
     questions = find_questions(texts[-1], "\n".join(texts[:-1]))
     schema, tool = _schema_of(request, bool(questions))
     last = next((text for role, text in messages[::-1] if role == "assistant"), "")

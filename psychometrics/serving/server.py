@@ -10,6 +10,7 @@ import hmac
 import ipaddress
 import json
 import os
+import sys
 import threading
 import time
 from collections import Counter
@@ -139,7 +140,9 @@ class NullServer(ThreadingHTTPServer):
             self.slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore clients that hang up."""
+        """Print an error, unless the client hung up."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
 
     def count_draw(self, request: dict[str, Any]) -> int:
         """Return how often a request was made before, if repeats get other draws."""
@@ -269,6 +272,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response_only(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(body)
 
