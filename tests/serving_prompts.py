@@ -335,6 +335,69 @@ FORMS = [
     Form(
         "options in the system text", PARTY, [PARTY], ["yes", "no"], "yes", "Reply with yes or no."
     ),
+    Form(
+        "a table",
+        "**Question 3/44**\n> I worry about things.\n\n| Score | Meaning |\n|---|---|\n| 1 | Never |\n| 2 | Sometimes |\n| 3 | Always |\n\nAnswer with the score only.",
+        ["> I worry about things."],
+        list("123"),
+        "3",
+    ),
+    Form(
+        "PHQ in brackets",
+        "Over the last 2 weeks, how often have you felt down?\n(0) Not at all\n(1) Several days\n(2) More than half the days\n(3) Nearly every day",
+        ["Over the last 2 weeks, how often have you felt down?"],
+        list("0123"),
+        "3",
+    ),
+    Form(
+        "German",
+        "Wie sehr stimmen Sie zu? Antworten Sie mit einer Zahl von 1 (stimme gar nicht zu) bis 5 (stimme voll zu).\nIch bin gesprächig.",
+        ["Ich bin gesprächig."],
+        NUMBERS,
+        "5",
+    ),
+    Form(
+        "a list of objects",
+        'Rate each item from 1 to 5. Return a JSON array of objects like [{"item": 1, "score": 3}].\n1) I am calm\n2) I talk a lot',
+        ["I am calm", "I talk a lot"],
+        NUMBERS,
+        '[{"item": 1, "score": 5}, {"item": 2, "score": 5}]',
+    ),
+    Form(
+        "OpinionQA",
+        "Question: How much, if at all, do you worry about crime?\nA. A great deal\nB. A fair amount\nC. Not too much\nD. Not at all\nE. Refused\nAnswer:",
+        ["How much, if at all, do you worry about crime?"],
+        list("ABCDE"),
+        "A",
+    ),
+    Form(
+        "XML",
+        "<item>I am calm.</item>\n<options>\n<option>never</option>\n<option>always</option>\n</options>",
+        ["I am calm."],
+        ["never", "always"],
+        "always",
+    ),
+    Form(
+        "a scale in each line",
+        "Rate yourself:\n\n1. Am the life of the party. [1-5]\n2. Feel little concern for others. [1-5]",
+        ["Am the life of the party.", "Feel little concern for others."],
+        NUMBERS,
+        "1: 5\n2: 5",
+    ),
+    Form(
+        "options in the line above",
+        "Options: 1 = never; 2 = sometimes; 3 = always\n\n1. I am calm\n2. I talk a lot",
+        ["I am calm", "I talk a lot"],
+        list("123"),
+        "1: 3\n2: 3",
+    ),
+    Form(
+        "letters in a line",
+        "I enjoy parties.\n(A) Strongly disagree (B) Disagree (C) Neutral (D) Agree (E) Strongly agree. Answer with a letter.",
+        ["I enjoy parties."],
+        list("ABCDE"),
+        "E",
+    ),
 ]
 
 WITHOUT_OPTIONS = ["Hello, how are you?", "Write a story about a cat.", "", "Tell me about 1984."]

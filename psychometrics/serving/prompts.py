@@ -32,6 +32,11 @@ _MEANS = (
     r"=|:|->|→|[-–—]|\b(?:denotes|means|meaning|is|being|for|indicat\w+|represent\w*|stands for)\b"
 )
 _BEGINNING = r"(?:^|(?<=[\n,;:|(])|(?<=[,;:|] ))"
+# Marks around options and items, and rows of a table with a label and a text.
+_MARKUP = re.compile(r"</?(?:options?|choices?|items?|statements?|questions?)>", re.IGNORECASE)
+_TABLE_ROW = re.compile(rf"(?m)^[ \t]*\|[ \t]*({_LABEL})[ \t]*\|[ \t]*([^|\n]*?)[ \t]*\|[ \t]*$")
+_TABLE_LINE = re.compile(r"(?m)^[ \t]*\|[^\n]*$")
+_LABEL_BEFORE = re.compile(rf"(?:^|\s)\(?(?:{_LABEL})\s*[).:=(]\s*[\"'“]?\s*$")
 # Legends: "1 = never", "1. never", "A = never", "1 (never)", "never (1)".
 _LEGENDS = (
     re.compile(rf"(?<![\w.,])\(?(?P<label>-?\d{{1,3}})\s*(?P<sign>{_MEANS})\s*{_WORDS}"),
@@ -151,7 +156,8 @@ def find_questions(text: str, context: str = "") -> list[Question]:
     >>> [question.key for question in find_questions("Yes or no?\\n1. I am calm.\\n2. I talk.")]
     ['1', '2']
     """
-    text = text[-_LONGEST:].replace("\r\n", "\n")
+    text = _MARKUP.sub("", text[-_LONGEST:].replace("\r\n", "\n"))
+    text = _TABLE_LINE.sub("", _TABLE_ROW.sub(r"\1. \2", text))
     context = context[-_LONGEST:]
     lines = text.split("\n")
     runs = [run for run in _find_runs(lines) if not _is_legend(run)]
@@ -304,6 +310,7 @@ def _has_items(run: _Run, header: str, shared: tuple[Choice, ...]) -> bool:
     texts = [entry.text for entry in run.entries]
     is_short = all(len(text.split()) < 8 and not text.endswith(".") for text in texts)
     names_options = len(run.entries) > 1 and is_short and _HEADER_OF_OPTIONS.search(header)
+    names_options = names_options and not _read_legends(header)
     if names_options and not (shared and _HEADER_OF_ITEMS.search(header)):
         return False
     if _HEADER_OF_ITEMS.fullmatch(header):
@@ -325,7 +332,7 @@ def _is_solved(following: str, is_last: bool) -> bool:
     The last list may be followed by the beginning of the answer.
     """
     solved = _SOLVED.match(following)
-    return bool(solved) and (not is_last or len(solved[1].split()) == 1)
+    return solved is not None and (not is_last or len(solved[1].split()) == 1)
 
 
 def _one_per_list(lines: Sequence[str], options: Sequence[_Run]) -> list[Question]:
@@ -350,7 +357,7 @@ def _one_per_list(lines: Sequence[str], options: Sequence[_Run]) -> list[Questio
 def _numbered(entry: Choice, shared: tuple[Choice, ...]) -> Question:
     """Return the question of a numbered line, which may end in its own options."""
     remark = re.search(r"\s*[(\[]([^()\[\]]*)[)\]]\s*$", entry.text)
-    own = find_choices(remark[1]) if remark else ()
+    own = find_choices(remark[0]) if remark else ()
     text = entry.text[: remark.start()] if remark and own else entry.text
     return Question(text, own or shared, entry.label)
 
@@ -438,13 +445,13 @@ def _without_choices(text: str, choices: Sequence[Choice]) -> str:
         low = line.lower()
         if low.strip(" \t-*•") in texts:
             continue
-        places = [(low.find(words), low.rfind(words) + len(words)) for words in texts]
+        places = [(low.rfind(words), low.rfind(words) + len(words)) for words in texts]
         if min(start for start, _ in places) < 0:
             kept.append(line)
         else:
-            before = line[: min(start for start, _ in places)]
+            before = _LABEL_BEFORE.sub("", line[: min(start for start, _ in places)])
             after = line[max(end for _, end in places) :].lstrip(" .;,)]}\"'”")
-            kept.append(before + after if re.search(r"[^\W\d_]|:", after) else before)
+            kept.append(f"{before} {after}" if re.search(r"[^\W\d_]|:", after) else before)
     return "\n".join(kept)
 
 
@@ -458,7 +465,7 @@ def _find_item(text: str) -> str:
     lines = [line.strip().lstrip(":;) ") for line in text.split("\n") if line.strip(" .:*-")]
     if len(lines) > 1 and lines[-2].endswith(":") and not _INSTRUCTION.match(lines[-1]):
         return lines[-1]
-    quoted = [words for words in _QUOTED.findall(text) if " " in words.strip()]
+    quoted: list[str] = [words for words in _QUOTED.findall(text) if " " in words.strip()]
     if quoted:
         return max(quoted, key=len).strip()
 

@@ -63,6 +63,8 @@ _NEGATIVE = re.compile(
     r"|poor|least|worst|bad)\b",
     re.IGNORECASE,
 )
+# Options beside the scale, which a rule about the scale does not choose.
+_NO_ANSWER = re.compile(r"\b(?:refused?|don t know|prefer not|no answer|not applicable|n a)\b")
 _LARGEST_SEED = 10**9
 # Loading a base is not safe in two threads.
 _LOCK = threading.Lock()
@@ -164,13 +166,13 @@ class Respondents:
         if name == "first-option":
             return _certain(0, count)
         if name == "middle":
-            return _certain(rising[(count - 1) // 2], count)
+            return _certain(rising[(len(rising) - 1) // 2], count)
         if name == "agrees":
             return _certain(rising[-1], count)
         if name == "extreme":
             return (_certain(rising[0], count) + _certain(rising[-1], count)) / 2
         if name == "desirable":
-            ends = {-1: 0, 0: (count - 1) // 2, 1: count - 1}
+            ends = {-1: 0, 0: (len(rising) - 1) // 2, 1: -1}
             return _certain(rising[ends[self._direction(question)]], count)
         if name == "repeats-last":
             places = [k for k, choice in enumerate(question.choices) if last in choice]
@@ -178,9 +180,9 @@ class Respondents:
         if kind == "habit":
             return np.random.default_rng([int(detail), count]).dirichlet(np.ones(count))
         if kind == "simulated":
-            return _in_order(self._graded(question, _traits(detail)), rising)
+            return _in_order(self._graded(question, len(rising), _traits(detail)), rising, count)
         if kind == "people":
-            return _in_order(self._of_people(question, detail), rising)
+            return _in_order(self._of_people(question, len(rising), detail), rising, count)
         if kind == "impostor":
             base, _, seed = detail.rpartition("-")
             return _certain(_most_entailed(base, int(seed), question), count)
@@ -199,19 +201,20 @@ class Respondents:
         )
 
     def _rising(self, choices: tuple[Choice, ...]) -> tuple[int, ...]:
-        """Return the places of options from the lowest to the highest.
+        """Return the places of options from the lowest to the highest, without *refused* and such.
 
         The order is that of a known questionnaire with the same words; or that of the numbers, or
         of the places if there are none, turned if its first option says more than its last.
         """
         words = [_plain(choice.text) for choice in choices]
-        places = range(len(choices))
         for values in self.values:
             if set(words) <= set(values):
-                return tuple(sorted(places, key=lambda place: values[words[place]]))
+                return tuple(sorted(range(len(words)), key=lambda place: values[words[place]]))
 
+        order = [place for place, text in enumerate(words) if not _NO_ANSWER.search(text)]
+        if len(order) < 2:
+            order = list(range(len(words)))
         numbers = [re.match(r"-?\d+", choice.label) for choice in choices]
-        order = list(places)
         if all(numbers):
             order.sort(key=lambda place: int(numbers[place][0]))  # type: ignore[index]
         low, high = (bool(_NEGATIVE.search(words[place])) for place in (order[0], order[-1]))
@@ -229,7 +232,7 @@ class Respondents:
         feeling = _sentiment().polarity_scores(question.text)["compound"]
         return 0 if abs(feeling) < _FEELING else int(np.sign(feeling))
 
-    def _graded(self, question: Question, traits: dict[str, float]) -> Shares:
+    def _graded(self, question: Question, count: int, traits: dict[str, float]) -> Shares:
         """Return the probabilities of rising options under the graded-response model.
 
         An item without a known scale is answered by chance, as by a person of average traits.
@@ -243,19 +246,19 @@ class Respondents:
                 trait = key * traits[named[0].id]
                 break
 
-        thresholds = np.linspace(-_OUTER, _OUTER, len(question.choices) + 1)[1:-1]
+        thresholds = np.linspace(-_OUTER, _OUTER, count + 1)[1:-1]
         above = 1 / (1 + np.exp(-_SLOPE * (trait - thresholds)))
         return -np.diff(np.concatenate([[1.0], above, [0.0]]))
 
-    def _of_people(self, question: Question, sample: str) -> Shares:
+    def _of_people(self, question: Question, count: int, sample: str) -> Shares:
         """Return how often people gave each of the rising options."""
         table = _sample(sample)
         for _, item in self.recognise(question.text):
             counts = table.get(item.id)
-            if counts is not None and len(counts) == len(question.choices):
+            if counts is not None and len(counts) == count:
                 return counts / counts.sum()
         raise ParameterError(
-            f"people-{sample}: no answers of people to this item with {len(question.choices)} "
+            f"people-{sample}: no answers of people to this item with {count} "
             "options; ask the items of this questionnaire with its options."
         )
 
@@ -318,9 +321,9 @@ def _certain(place: int, count: int) -> Shares:
     return shares
 
 
-def _in_order(rising_shares: Shares, rising: Sequence[int]) -> Shares:
+def _in_order(rising_shares: Shares, rising: Sequence[int], count: int) -> Shares:
     """Return the shares of options as they are shown from those in rising order."""
-    shares = np.empty(len(rising_shares))
+    shares = np.zeros(count)
     shares[list(rising)] = rising_shares
     return shares
 
