@@ -309,9 +309,9 @@ def _has_items(run: _Run, header: str, shared: tuple[Choice, ...]) -> bool:
 
     texts = [entry.text for entry in run.entries]
     is_short = all(len(text.split()) < 8 and not text.endswith(".") for text in texts)
-    names_options = len(run.entries) > 1 and is_short and _HEADER_OF_OPTIONS.search(header)
-    names_options = names_options and not _read_legends(header)
-    if names_options and not (shared and _HEADER_OF_ITEMS.search(header)):
+    announces_options = _HEADER_OF_OPTIONS.search(header) and not _read_legends(header)
+    announces_items = shared and _HEADER_OF_ITEMS.search(header)
+    if len(run.entries) > 1 and is_short and announces_options and not announces_items:
         return False
     if _HEADER_OF_ITEMS.fullmatch(header):
         return True

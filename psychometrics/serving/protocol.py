@@ -111,7 +111,7 @@ def chat_completion(request: dict[str, Any], replies: Sequence[Written]) -> dict
 
     Examples
     --------
-    >>> body = chat_completion({"model": "agrees"}, [Written("5", ())])
+    >>> body = chat_completion({"model": "agrees", "prompt": ""}, [Written("5", ())])
     >>> body["choices"][0]["message"]["content"]
     '5'
     """
@@ -138,7 +138,7 @@ def completion(request: dict[str, Any], replies: Sequence[Written]) -> dict[str,
 
     Examples
     --------
-    >>> completion({"model": "agrees"}, [Written("5", ())])["choices"][0]["text"]
+    >>> completion({"model": "agrees", "prompt": ""}, [Written("5", ())])["choices"][0]["text"]
     ' 5'
     """
     choices = []
@@ -170,7 +170,7 @@ def chunks(request: dict[str, Any], body: dict[str, Any]) -> Iterator[dict[str, 
 
     Examples
     --------
-    >>> body = chat_completion({"model": "agrees"}, [Written("5", ())])
+    >>> body = chat_completion({"model": "agrees", "prompt": ""}, [Written("5", ())])
     >>> [part["choices"][0]["delta"].get("content") for part in chunks({}, body)]
     ['', '5', None]
     """
@@ -184,7 +184,7 @@ def chunks(request: dict[str, Any], body: dict[str, Any]) -> Iterator[dict[str, 
             yield head | {"choices": [choice]}
             continue
 
-        deltas = [{"role": "assistant", "content": ""}]
+        deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
         message = choice["message"]
         if message.get("tool_calls"):
             calls = [call | {"index": k} for k, call in enumerate(message["tool_calls"])]
@@ -208,7 +208,7 @@ def chunks(request: dict[str, Any], body: dict[str, Any]) -> Iterator[dict[str, 
 
 def count_tokens(request: dict[str, Any], replies: Sequence[Written]) -> dict[str, int]:
     """Return the numbers of words and signs in a request and in its replies."""
-    asked = sum(len(_TOKEN.findall(text)) for _, text in _messages(request, strict=False))
+    asked = sum(len(_TOKEN.findall(text)) for _, text in _messages(request))
     written = sum(len(_TOKEN.findall(reply.text)) for reply in replies)
     return {
         "prompt_tokens": asked,
@@ -226,7 +226,7 @@ def _field(request: dict[str, Any], name: str, kind: Any, default: Any) -> Any:
     return value
 
 
-def _messages(request: dict[str, Any], strict: bool = True) -> list[tuple[str, str]]:
+def _messages(request: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the role and the text of each message; a text to continue is a user's message."""
     prompt = request.get("prompt")
     if isinstance(prompt, list) and len(prompt) == 1:
@@ -234,11 +234,10 @@ def _messages(request: dict[str, Any], strict: bool = True) -> list[tuple[str, s
     if isinstance(prompt, str):
         return [("user", prompt)]
 
-    messages = request.get("messages")
-    is_list = isinstance(messages, list) and 0 < len(messages) <= _MOST_MESSAGES
-    if not is_list or not all(isinstance(message, dict) for message in messages):
-        if not strict:
-            return []
+    field = request.get("messages")
+    messages = field if isinstance(field, list) else []
+    has_objects = all(isinstance(message, dict) for message in messages)
+    if not (has_objects and 0 < len(messages) <= _MOST_MESSAGES):
         raise ParameterError(
             "messages: not a list of messages; give a list of objects with role and content "
             "(at /completions, prompt: one text)."

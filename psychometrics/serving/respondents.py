@@ -247,8 +247,9 @@ class Respondents:
                 break
 
         thresholds = np.linspace(-_OUTER, _OUTER, count + 1)[1:-1]
-        above = 1 / (1 + np.exp(-_SLOPE * (trait - thresholds)))
-        return -np.diff(np.concatenate([[1.0], above, [0.0]]))
+        above: Shares = 1 / (1 + np.exp(-_SLOPE * (trait - thresholds)))
+        shares: Shares = -np.diff(np.concatenate([[1.0], above, [0.0]]))
+        return shares
 
     def _of_people(self, question: Question, count: int, sample: str) -> Shares:
         """Return how often people gave each of the rising options."""
@@ -256,7 +257,8 @@ class Respondents:
         for _, item in self.recognise(question.text):
             counts = table.get(item.id)
             if counts is not None and len(counts) == count:
-                return counts / counts.sum()
+                shares: Shares = counts / counts.sum()
+                return shares
         raise ParameterError(
             f"people-{sample}: no answers of people to this item with {count} "
             "options; ask the items of this questionnaire with its options."

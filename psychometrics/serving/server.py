@@ -95,6 +95,7 @@ class NullServer(ThreadingHTTPServer):
             raise ParameterError(f"port: {port} is too large; use 0 to 65535.")
 
         self.respondents = Respondents(questionnaires)
+        self.host = host
         self.key = key
         self.is_public = not _is_loopback(host)
         self.repeats = repeats
@@ -113,7 +114,7 @@ class NullServer(ThreadingHTTPServer):
     @property
     def url(self) -> str:
         """The base URL for clients."""
-        return f"http://{self.server_address[0]}:{self.server_address[1]}/v1"
+        return f"http://{self.host}:{self.server_address[1]}/v1"
 
     def __enter__(self) -> NullServer:
         self.thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
@@ -259,7 +260,7 @@ class _Handler(BaseHTTPRequestHandler):
         deadline = time.monotonic() + _PATIENCE
         parts = []
         while missing:
-            part = self.rfile.read1(missing)  # type: ignore[attr-defined]
+            part = self.rfile.read1(missing)
             if not part or time.monotonic() > deadline:
                 self.close_connection = True
                 return None
