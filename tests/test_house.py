@@ -32,7 +32,7 @@ LAYERS = (
     {"endpoints", "models"},
     {"measures", "modes"},
     {"answers", "nulls"},
-    {"asking"},
+    {"asking", "serving"},
     {"authoring"},
 )
 """Rooms from the foundation up: each imports from the layers below its own; others come on top."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -122,3 +123,23 @@ def test_a_command_that_needs_an_extra_names_it(table):
     for command, printed in zip(ran["command"], ran["printed"], strict=True):
         assert f"[{extras[command]}]" in printed, command
         assert "Traceback" not in printed
+
+
+def test_nulls_answer_other_tools_without_the_extras(tmp_path):
+    code = """
+import json, urllib.error, urllib.request
+from psychometrics.serving.server import NullServer
+message = {"role": "user", "content": "Rate from 1 to 5: I am calm."}
+with NullServer(port=0) as server:
+    for model in ("agrees", "desirable", "people-ipip50", "impostor-embedded-1"):
+        body = json.dumps({"model": model, "messages": [message]}).encode()
+        try:
+            reply = urllib.request.urlopen(f"{server.url}/chat/completions", body)
+            print(json.load(reply)["choices"][0]["message"]["content"])
+        except urllib.error.HTTPError as error:
+            print(error.code, json.load(error)["error"]["message"])
+"""
+    first, second, people, impostor = _run_without_extras(code, tmp_path).splitlines()[-4:]
+    assert (first, second) == ("5", "5")
+    assert people.startswith("400 people-ipip50")
+    assert re.match(r"400 .*\[models\]", impostor)
