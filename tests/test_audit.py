@@ -9,6 +9,7 @@ from decimal import ROUND_HALF_DOWN, ROUND_HALF_UP, Decimal
 import numpy as np
 import pandas as pd
 import pytest
+from bs4 import BeautifulSoup
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -188,6 +189,17 @@ def test_the_command_prints_a_line_for_each_check_and_writes_the_table(tmp_path)
     kept = pd.read_csv(tmp_path / "out.csv")
     assert list(kept["check"]) == ["possible mean", "alpha of chance", "alpha of a habit"]
     assert all(check in result.output for check in kept["check"])
+
+
+def test_the_page_of_an_audit_begins_with_the_worst_of_each_line(tmp_path):
+    table, page = tmp_path / "paper.csv", tmp_path / "audit.html"
+    table.write_text("name,items,n,mean,alpha,reverse_keyed\nE,1,28,5.19,.8,0\nN,1,28,5.18,,\n")
+    result = CliRunner().invoke(app, ["audit", str(table), "--output", str(page)])
+    assert result.exit_code == 0, result.output
+    soup = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
+    badges = [heading.get_text(" ", strip=True) for heading in soup.select(".statement h3")]
+    assert badges == ["E ✗ does not fit", "N ✓ fits"]
+    assert "28 whole answers have the mean 5.19" in soup.select_one(".statement p").get_text()
 
 
 def test_every_field_of_a_row_says_what_it_is():

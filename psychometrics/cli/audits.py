@@ -6,18 +6,20 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from typer import Argument
+from typer import Argument, Option
 
 import psychometrics as pm
 
 from ..data import write_csv
-from .options import Output, app
+from .options import app
 
 
 @app.command("audit", rich_help_panel="Profiles and studies")
 def _audit(
     table: Annotated[Path, Argument(metavar="TABLE", help="A CSV or YAML file of printed scales.")],
-    output: Output = None,
+    output: Annotated[
+        Path | None, Option("--output", "-o", help="The page (.html, .pdf) or the table (.csv).")
+    ] = None,
 ) -> None:
     """Audit a paper's table without its data: what is possible, what needs no trait, the unit.
 
@@ -31,6 +33,10 @@ def _audit(
         for row in rows.itertuples():
             typer.echo(f"  {row.check}: {row.result}. {row.sentence}")
 
-    if output is not None:
+    if output is not None and output.suffix.lower() in (".html", ".pdf"):
+        command = f"psychometrics audit {table} --output {output}"
+        pm.pages.write_page(pm.audits.report_audit(findings, table.name, command), None, [output])
+        typer.echo(output)
+    elif output is not None:
         write_csv(findings, output, decimals=6)
         typer.echo(f"{output}: {len(findings)} findings")

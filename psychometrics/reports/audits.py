@@ -29,10 +29,13 @@ from ..measures.printed import (
     repeated_answers_test,
 )
 from ..questionnaires import Questionnaire, load_questionnaire, questionnaire_names
+from .report import Column, Report, Statement, Table
 
-Text = Annotated[str, BeforeValidator(str)]
-Number = Annotated[str, BeforeValidator(str), Field(pattern=r"^[-+]?\d*\.?\d+$")]
+_Text = Annotated[str, BeforeValidator(str)]
+_Number = Annotated[str, BeforeValidator(str), Field(pattern=r"^[-+]?\d*\.?\d+$")]
 """A number as it is printed."""
+_FROM_WORST = ("does not fit", "changes", "also without the trait", "cannot tell", "stays",
+               "not explained by it", "fits")  # fmt: skip
 _EMPTY = ("", "None", "nan", "<NA>")
 _LARGEST_SAMPLE = 200
 
@@ -42,9 +45,11 @@ class PrintedScale(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: Text = Field(description="Name of the row.")
-    questionnaire: Text | None = Field(None, description="Its name here, which fills the next six.")
-    scale: Text | None = Field(None, description="The questionnaire's scale, if it has several.")
+    name: _Text = Field(description="Name of the row.")
+    questionnaire: _Text | None = Field(
+        None, description="Its name here, which fills the next six."
+    )
+    scale: _Text | None = Field(None, description="The questionnaire's scale, if it has several.")
     items: int | None = Field(None, ge=1, description="Number of items.")
     reverse_keyed: int | None = Field(None, ge=0, description="Number of reverse-keyed items.")
     lowest: int | None = Field(None, description="Lowest answer to an item.")
@@ -52,10 +57,10 @@ class PrintedScale(BaseModel):
     score: Literal["mean", "sum"] | None = Field(None, description="Mean or sum of the items.")
     n: int | None = Field(None, ge=1, description="Number of rows: people, or runs of all models.")
     models: int | None = Field(None, ge=1, description="Number of models that gave these rows.")
-    mean: Number | None = Field(None, description="Mean, with all printed decimals.")
-    sd: Number | None = Field(None, description="Standard deviation, with all printed decimals.")
+    mean: _Number | None = Field(None, description="Mean, with all printed decimals.")
+    sd: _Number | None = Field(None, description="Standard deviation, with all printed decimals.")
     alpha: float | None = Field(None, description="Cronbach's alpha.")
-    correlates_with: Text | None = Field(None, description="Name of another row.")
+    correlates_with: _Text | None = Field(None, description="Name of another row.")
     r: float | None = Field(None, ge=-1, le=1, description="The correlation with that row.")
     norm_mean: float | None = Field(None, description="Mean of people.")
     norm_sd: float | None = Field(None, gt=0, description="Standard deviation of people.")
@@ -133,6 +138,47 @@ def audit(table: str | Path | pd.DataFrame) -> pd.DataFrame:
             "There is nothing to check: give mean, items and n; alpha; r; or t with models."
         )
     return pd.DataFrame(findings, columns=["name", *Finding._fields])
+
+
+def report_audit(findings: pd.DataFrame, title: str = "", command: str = "") -> Report:
+    """Return what a page shows of an audit.
+
+    Parameters
+    ----------
+    findings : DataFrame
+        As :func:`audit` returns them.
+    title : str
+        Name of the paper or the file.
+    command : str
+        The command that repeats the audit.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame([{"name": "E", "items": 1, "n": 28, "mean": "5.19"}])
+    >>> report_audit(audit(rows)).statements[0].verdict
+    'does not fit'
+    """
+    statements = []
+    for name, rows in findings.groupby("name", sort=False):
+        worst = min(rows["result"], key=_FROM_WORST.index)
+        sentences = rows.loc[rows["result"] == worst, "sentence"]
+        statements.append(
+            Statement(about=str(name), case=worst, verdict=worst, text=" ".join(sentences))
+        )
+
+    columns = {"name": "line", "verdict": "result", "check": "check", "sentence": "what was found"}
+    rows = findings.assign(verdict=findings["result"], mark=findings["result"])
+    results = Table(
+        name="findings",
+        title="All checks",
+        columns=[Column(key=key, heading=heading) for key, heading in columns.items()],
+        rows=rows[[*columns, "mark"]].to_dict("records"),
+        note="Numbers that do not fit may be a typing error, or were made otherwise than the table "
+        "says. Numbers that a habit explains may still come from the trait.",
+    )
+    about = f"{len(findings)} checks of {len(statements)} printed lines, without the answers"
+    return Report(kind="audit", title=title, about=about, statements=statements, tests=[],
+                  results=results, command=command)  # fmt: skip
 
 
 def _findings(row: PrintedScale, rows: dict[str, PrintedScale]) -> Iterator[Finding]:

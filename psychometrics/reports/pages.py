@@ -40,10 +40,13 @@ _KINDS = {
     "compare": "Models side by side",
     "answers": "Profile of answers",
     "study": "Report of a study",
+    "audit": "Audit of printed numbers",
 }
 _TONES = {
     "placebo": "", "no score": "bad", "fails": "bad", "not compared": "doubt",
     "as impostors": "doubt", "depends on size": "doubt", "reservations": "doubt", "passes": "good",
+    "does not fit": "bad", "also without the trait": "doubt", "changes": "doubt",
+    "cannot tell": "", "fits": "good", "not explained by it": "good", "stays": "good",
 }  # fmt: skip
 _MARKS = {"bad": "✗", "doubt": "!", "good": "✓", "": "–"}
 _SIGNS = {"passed": "✓", "failed": "✗", "open": "!", "not done": "–", "not needed": "–"}

@@ -1,4 +1,4 @@
-"""The typed content of a page about a model, a comparison, a table of answers or a study.
+"""The typed content of a page about a model, a comparison, a table of answers, a study or an audit.
 
 A page, the terminal and the JSON file show the same :class:`Report`. The book's copy of its JSON
 Schema is renewed with ``python -m psychometrics.reports.report``, whose output is
@@ -63,7 +63,7 @@ class Report(_Part):
 
     Parameters
     ----------
-    kind : {"profile", "compare", "answers", "study"}
+    kind : {"profile", "compare", "answers", "study", "audit"}
     title, about : str
         The heading, and how the answers were collected, in one line.
     statements : list of Statement
@@ -80,7 +80,7 @@ class Report(_Part):
         The command that repeats the computation.
     """
 
-    kind: Literal["profile", "compare", "answers", "study"]
+    kind: Literal["profile", "compare", "answers", "study", "audit"]
     title: str
     about: str
     statements: list[Statement]
@@ -102,7 +102,7 @@ def report_schema() -> dict[str, Any]:
     Examples
     --------
     >>> report_schema()["properties"]["kind"]["enum"]
-    ['profile', 'compare', 'answers', 'study']
+    ['profile', 'compare', 'answers', 'study', 'audit']
     """
     return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | Report.model_json_schema()
 
