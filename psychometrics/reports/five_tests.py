@@ -253,8 +253,8 @@ def _ten_runs(assessment: Assessment) -> dict[str, Any]:
             ]  # fmt: skip
             overcounted |= p_values[0] < 0.05 <= p_values[1]
             text += (
-                f"; against people, as {number_of_runs} people p = {number(p_values[0], 'p')}, as "
-                f"one respondent p = {number(p_values[1], 'p')}"
+                f"; against people, as {number_of_runs} people {_show_p(p_values[0])}, as one "
+                f"respondent {_show_p(p_values[1])}"
             )
         results.append(text)
 
@@ -268,6 +268,12 @@ def _ten_runs(assessment: Assessment) -> dict[str, Any]:
         else "More runs shrink the error of this model's score. They say nothing about other "
         "models.",
     }
+
+
+def _show_p(value: float) -> str:
+    """Return a p value with its sign."""
+    shown = number(float(value), "p")
+    return f"p {shown}" if shown[0] in "<>" else f"p = {shown}"
 
 
 def _first_norm(assessment: Assessment, row: pd.Series) -> pd.Series | None:
