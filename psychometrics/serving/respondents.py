@@ -351,18 +351,23 @@ def _bases() -> tuple[str, ...]:
     return ("embedded", "smollm2") if sources.is_here("smollm2") else ("embedded",)
 
 
-@functools.lru_cache(maxsize=10_000)
 def _most_entailed(base: str, seed: int, question: Question) -> int:
     """Return the place of the option that an untrained head finds most entailed by the item."""
-    sentences = tuple(
-        (question.text or "This is an item.", f"The answer is: {choice.text}.")
-        for choice in question.choices
-    )
+    texts = [choice.text for choice in question.choices]
+    ordered = tuple(sorted(set(texts)))  # other orders of the options have the same answers
+    entailment = _entailment(base, seed, question.text or "This is an item.", ordered)
+    return texts.index(ordered[int(entailment.argmax())])
+
+
+@functools.lru_cache(maxsize=10_000)
+def _entailment(base: str, seed: int, item: str, texts: tuple[str, ...]) -> Shares:
+    """Return an untrained head's probability that an item entails each of some answers."""
+    pairs = tuple((item, f"The answer is: {text}.") for text in texts)
     with _LOCK, naming_extras():
         from ..nulls.respondents import NullRespondent  # loads torch
 
-        answers = NullRespondent("random-heads", base, number=seed).answer(sentences)
-    return int(answers[:, 0].argmax())
+        answers = NullRespondent("random-heads", base, number=seed).answer(pairs)
+    return answers[:, 0].astype(float)
 
 
 @functools.cache
