@@ -35,7 +35,9 @@ def _audit(
 
     if output is not None and output.suffix.lower() in (".html", ".pdf"):
         command = f"psychometrics audit {table} --output {output}"
-        pm.pages.write_page(pm.audits.report_audit(findings, table.name, command), None, [output])
+        report = pm.audits.report_audit(findings, table.name, command)
+        cells = ["import psychometrics as pm", f"pm.audits.audit({str(table)!r})"]
+        pm.pages.write_page(report, None, [output], pm.pages.make_notebook(report, cells))
         typer.echo(output)
     elif output is not None:
         write_csv(findings, output, decimals=6)

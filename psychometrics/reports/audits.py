@@ -34,8 +34,16 @@ from .report import Column, Report, Statement, Table
 _Text = Annotated[str, BeforeValidator(str)]
 _Number = Annotated[str, BeforeValidator(str), Field(pattern=r"^[-+]?\d*\.?\d+$")]
 """A number as it is printed."""
-_FROM_WORST = ("does not fit", "changes", "also without the trait", "cannot tell", "stays",
-               "not explained by it", "fits")  # fmt: skip
+# Results from the worst to the best, each with its mark.
+_MARKS = {
+    "does not fit": "✗",
+    "changes": "!",
+    "also without the trait": "!",
+    "cannot tell": "–",
+    "stays": "✓",
+    "not explained by it": "✓",
+    "fits": "✓",
+}
 _EMPTY = ("", "None", "nan", "<NA>")
 _LARGEST_SAMPLE = 200
 
@@ -160,19 +168,20 @@ def report_audit(findings: pd.DataFrame, title: str = "", command: str = "") -> 
     """
     statements = []
     for name, rows in findings.groupby("name", sort=False):
-        worst = min(rows["result"], key=_FROM_WORST.index)
+        worst = next(result for result in _MARKS if result in set(rows["result"]))
         sentences = rows.loc[rows["result"] == worst, "sentence"]
         statements.append(
             Statement(about=str(name), case=worst, verdict=worst, text=" ".join(sentences))
         )
 
-    columns = {"name": "line", "verdict": "result", "check": "check", "sentence": "what was found"}
-    rows = findings.assign(verdict=findings["result"], mark=findings["result"])
+    columns = {"name": "Line", "verdict": "Result", "check": "Check", "sentence": "Why"}
+    marks = findings["result"].map(_MARKS)
+    rows = findings.assign(verdict=findings["result"], case=findings["result"], mark=marks)
     results = Table(
         name="findings",
         title="All checks",
         columns=[Column(key=key, heading=heading) for key, heading in columns.items()],
-        rows=rows[[*columns, "mark"]].to_dict("records"),
+        rows=rows[[*columns, "case", "mark"]].to_dict("records"),
         note="Numbers that do not fit may be a typing error, or were made otherwise than the table "
         "says. Numbers that a habit explains may still come from the trait.",
     )
