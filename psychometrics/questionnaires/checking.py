@@ -1,9 +1,8 @@
-"""Check a questionnaire's content, and name the place and the correction of each mistake."""
+"""Check a questionnaire's content, and name the place of each mistake."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -12,23 +11,6 @@ from ..exceptions import QuestionnaireError
 from .model import Part
 
 _PartT = TypeVar("_PartT", bound=Part)
-# pydantic's kinds of mistakes whose messages are for programmers, in words for authors.
-_WORDS = {
-    "missing": "is missing; add this key",
-    "extra_forbidden": "is not a known key; remove or rename it",
-    "tuple_type": "must be a list",
-    **dict.fromkeys(
-        ("model_type", "model_attributes_type", "dict_type"), "must be keys and values"
-    ),
-    "string_type": "must be text in quotes",
-    "int_type": "must be a whole number",
-    "too_short": "needs at least one more entry",
-    "too_long": "is too long; shorten it",
-    "string_too_short": "is empty; write something",
-    "string_too_long": "must have at most 100 characters",
-    "string_pattern_mismatch": "must be lower-case letters without accents, digits, - and _",
-    "recursion_loop": "contains itself; write it out",
-}
 
 
 def parse_part(content: object, place: str, schema: type[_PartT]) -> _PartT:
@@ -62,36 +44,20 @@ def parse_part(content: object, place: str, schema: type[_PartT]) -> _PartT:
     try:
         return schema.model_validate(content)
     except ValidationError as error:
-        # A list that loses its wrong entries is not too short for that reason.
-        mistakes = [
-            mistake
-            for mistake in error.errors()
-            if mistake["type"] != "too_short"
-            or mistake["ctx"]["actual_length"] == len(mistake["input"])
-        ]
+        mistakes = error.errors(include_url=False)
 
-    lines = [
-        f"{place}, {line}" for mistake in mistakes for line in _mistake_lines(mistake, content)
-    ]
-    # A repeated line is of no use, and an unprintable character could hide the rest of a line.
-    shown = ["".join(c if c.isprintable() else repr(c)[1:-1] for c in line) for line in lines]
-    raise QuestionnaireError("\n".join(f"{line}." for line in dict.fromkeys(shown)))
+    lines = []
+    for mistake in mistakes:
+        part = _format_place(mistake["loc"], content)
+        start = f"{place}, {part}: " if part else f"{place}, "
+        value = mistake["input"]
+        end = f", got {value!r:.60}" if isinstance(value, str | int | float) else ""
+        messages = mistake["msg"].removeprefix("Value error, ").split("\n")
+        lines += [f"{start}{message}{end}." for message in messages]
 
-
-def _mistake_lines(mistake: Mapping[str, Any], content: dict[str, Any]) -> list[str]:
-    """Return one of pydantic's mistakes as lines with place and correction."""
-    place = _format_place(mistake["loc"], content)
-    value = mistake["input"]
-    if mistake["type"] == "value_error":
-        messages = str(mistake["ctx"]["error"]).split("\n")
-    else:
-        message = mistake["msg"][0].lower() + mistake["msg"][1:].replace("Input should", "must")
-        messages = [_WORDS.get(mistake["type"], message.replace("input should", "must"))]
-
-    lines = [f"{place}: {message}" if place else message for message in messages]
-    if messages[0].startswith("must be") and isinstance(value, str | int | float | None):
-        lines[0] += f", got {value!r:.60}"
-    return lines
+    # An unprintable character could hide the rest of a line.
+    lines = ["".join(c if c.isprintable() else repr(c)[1:-1] for c in line) for line in lines]
+    raise QuestionnaireError("\n".join(dict.fromkeys(lines)))
 
 
 def _format_place(location: tuple[Any, ...], content: Any) -> str:
