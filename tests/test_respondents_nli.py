@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import shutil
 import warnings
 from dataclasses import replace
@@ -473,10 +472,10 @@ def test_sharded_weights_are_loaded_and_a_lost_shard_is_named(tiny_model, tmp_pa
 def test_an_embedded_member_is_its_head_on_the_base_encoder(tmp_path, monkeypatch):
     from safetensors.torch import save_file
 
-    from psychometrics import training
+    from psychometrics.training.heads import nli_classifier
 
     torch.manual_seed(3)
-    model = training.nli_classifier(sources.base_path(), layers=3)[0].eval()
+    model = nli_classifier(sources.base_path(), layers=3)[0].eval()
     head = {k: v for k, v in model.state_dict().items() if "pooler" in k or "classifier" in k}
     folder = tmp_path / "population" / "some-member"
     folder.mkdir(parents=True)
@@ -659,7 +658,6 @@ SPOILT = {
         *map(indexed, (["evil.bin"], {"a": 5}, {"a": "../x.safetensors"})),
         replaced("tokenizer.json", lambda path: path.symlink_to("nowhere")),
         replaced("tokenizer.json", Path.mkdir),
-        replaced("tokenizer_config.json", os.mkfifo),
         replaced("tokenizer.json", lambda path: path.with_name("vocab.json").write_text("{}")),
         changed(hidden_size="big"),
         changed(vocab_size=7), changed(num_hidden_layers=1),

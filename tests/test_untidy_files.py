@@ -29,7 +29,6 @@ from psychometrics.exceptions import PsychometricsError, RespondentError
 from psychometrics.models import chat_templates
 from psychometrics.models.chat_templates import _check_template, fill_template
 from psychometrics.models.loading import load_tokenizer
-from psychometrics.models.sources import _adapter, find
 from psychometrics.modes import mode_named
 from psychometrics.paths import data_dir, questionnaires_dir
 from psychometrics.questionnaires.readers import read
@@ -282,25 +281,6 @@ def test_a_template_that_takes_texts_as_parts_gets_them_so(tiny_talker):
     )
     said = [{"role": "user", "content": "How are you?"}]
     assert fill_template(tokenizer, said) == "<user>How are you?"
-
-
-@pytest.mark.parametrize("place", ["additional_chat_templates/tool.jinja", "chat_template.jinja"])
-def test_a_pipe_in_a_models_folder_is_refused_and_not_read(place, tiny_model, tmp_path):
-    folder = shutil.copytree(tiny_model, tmp_path / "model")
-    (folder / place).parent.mkdir(exist_ok=True)
-    os.mkfifo(folder / place)
-
-    with soon(), pytest.raises(RespondentError, match="not a file"):
-        find(folder)
-
-
-@pytest.mark.parametrize("modules", ["(a+)+$", "(a|aa)*b", "x" * 2000, ["(q|v)+.*"]])
-def test_an_adapter_whose_pattern_may_never_end_is_refused(modules, tmp_path):
-    (tmp_path / "adapter_model.safetensors").touch()
-    settings = {"base_model_name_or_path": "minilm", "target_modules": modules}
-    (tmp_path / "adapter_config.json").write_text(json.dumps(settings))
-    with soon(), pytest.raises(RespondentError, match="target_modules"):
-        _adapter(tmp_path)
 
 
 BOMBS = {

@@ -37,7 +37,6 @@ _HEADS = {
     "next-sentence": ("AutoModelForNextSentencePrediction", "a next-sentence predictor"),
     "encoder": ("AutoModel", "an encoder"),
 }
-_MOST_LAYERS = 2000
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers")
 OF_HEADS = ("id2label", "label2id", "num_labels", "num_hidden_layers", "pad_token_id")
 
@@ -148,8 +147,7 @@ def load_model(
 
     _check_depth(source, model, config, report["unexpected_keys"])
     if not fresh:
-        ways = _ways(head, config, bool(report["unexpected_keys"]))
-        _check_trained(name, what, report["mismatched_keys"], missing, ways)
+        _check_trained(name, what, report["mismatched_keys"], missing, _way(head))
 
     return model.eval(), tokenizer or load_tokenizer(source)
 
@@ -164,13 +162,20 @@ def _choose_builder(name: str, what: str, head: str, config: PreTrainedConfig) -
 
     if type(config) not in builder._model_mapping:
         raise RespondentError(
-            f"{name} cannot be loaded as {what}: it is a {config.model_type}{_ways(head, config)}.",
+            f"{name} cannot be loaded as {what}: it is a {config.model_type}; {_way(head)}.",
             kind="architecture",
         )
 
     if head == "causal" and not decodes(config):
         raise RespondentError(f"{name} ({config.model_type}): name a decoder.", kind="architecture")
     return builder
+
+
+def _way(head: str) -> str:
+    """Return what to do with a model that lacks a head."""
+    if head == "classifier":
+        return "ask it in another --mode, or train a head on it with `psychometrics train-nli`"
+    return "name another model"
 
 
 def _check_depth(
@@ -198,7 +203,7 @@ def _check_depth(
 
 
 def _check_trained(
-    name: str, what: str, mismatched: Iterable[tuple[Any, ...]], missing: set[str], ways: str
+    name: str, what: str, mismatched: Iterable[tuple[Any, ...]], missing: set[str], way: str
 ) -> None:
     """Refuse weights that have the wrong shape or are missing from the checkpoint."""
     if mismatched:
@@ -212,31 +217,8 @@ def _check_trained(
 
     if missing:
         raise RespondentError(
-            f"{name} is not trained as {what}: it lacks {min(missing)}{ways}.", kind="architecture"
+            f"{name} is not trained as {what}: it lacks {min(missing)}; {way}.", kind="architecture"
         )
-
-
-def _ways(head: str, config: PreTrainedConfig, has_own_head: bool = True) -> str:
-    """Suggest other ways to ask a model that has no classifier head."""
-    from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification
-
-    if head != "classifier":
-        return ""
-
-    modes = []
-    if type(config) in AutoModelForMaskedLM._model_mapping and has_own_head:
-        modes = ["mlm"]
-
-    if config.is_encoder_decoder:
-        modes = ["options"]
-    elif decodes(config):
-        modes = ["options", "causal", "chat"]
-
-    ways = [f"ask it with --mode {' or --mode '.join(modes)}"] if modes else []
-    if type(config) in AutoModelForSequenceClassification._model_mapping:
-        ways.append("train a head on it with `psychometrics train-nli`")
-
-    return f"; {', or '.join(ways or ['name an NLI model'])}"
 
 
 def _sees_and_writes(config: PreTrainedConfig) -> bool:
@@ -274,8 +256,6 @@ def load_config(source: Source | str | Path, **changes: object) -> PreTrainedCon
         raise RespondentError(f"transformers does not know {family} ({name}).", kind="architecture")
 
     for key, value in source.config.items():
-        if "layer" in key and isinstance(value, int) and value > _MOST_LAYERS:
-            raise RespondentError(f"{name} has {value} as {key}: correct it.", kind="incomplete")
         if key in _LAYERS and (not isinstance(value, int) or value < 1):
             raise RespondentError(
                 f"{name}, config.json: {key} is {value!r} instead of a positive number of layers; "
@@ -287,7 +267,7 @@ def load_config(source: Source | str | Path, **changes: object) -> PreTrainedCon
         changes = {"return_dict": True} | changes
 
     if source.base is not None:
-        settings = source.own_folder / "config.json"
+        settings = source.local_folder / "config.json"
         recorded = (read_json(name, settings) if settings.is_file() else {}) | source.recipe
         of_head = {key: recorded[key] for key in OF_HEADS if key in recorded}
         outputs = None if of_head else _outputs(source)
@@ -320,7 +300,7 @@ def _outputs(adapter: Source) -> int:
     from safetensors import safe_open
 
     heads = re.compile(r".*\b(classifier|score|out_proj|logits_proj)(\.\w+)?\.weight")
-    path = adapter.own_folder / "adapter_model.safetensors"
+    path = adapter.local_folder / "adapter_model.safetensors"
     with loading_errors(adapter.name, "an adapter"), safe_open(path, "np") as weights:
         names = [name for name in weights.keys() if "lora_" not in name]  # noqa: SIM118
         shapes = [weights.get_slice(name).get_shape() for name in names if heads.match(name)]
@@ -341,7 +321,7 @@ def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
     folder = source.fetch()
 
     if source.base is not None:
-        adapter = source.own_folder
+        adapter = source.local_folder
         if any((adapter / file).is_file() for file in TOKENIZER_FILES):
             folder = adapter  # it may have a padding token that the base lacks
 
@@ -439,7 +419,7 @@ def _merge_adapter(
 
     with quietly(), loading_errors(adapter.name, what):
         warnings.filterwarnings("error", "Found missing adapter keys")
-        wrapped = PeftModel.from_pretrained(model, str(adapter.own_folder))
+        wrapped = PeftModel.from_pretrained(model, str(adapter.local_folder))
         saved = {name for name, _ in wrapped.named_parameters() if "modules_to_save" in name}
         merged: PreTrainedModel = wrapped.merge_and_unload()
 

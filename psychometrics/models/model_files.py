@@ -43,29 +43,13 @@ def _is_adapter(files: set[str]) -> bool:
 
 def _check_folder(name: str, folder: Path) -> None:
     """Refuse a folder in which a required file is missing or has an unsafe format."""
-    _check_settings(name, folder)
-    _check_files(name, {path.name for path in folder.iterdir()})
+    _check_files(name, {path.name for path in folder.iterdir() if path.is_file()})
     missing = [path.name for path in _weight_files(name, folder) if not path.is_file()]
     if missing:
         raise RespondentError(
             f"{name} lacks the weight file {missing[0]}: copy the folder again.", kind="incomplete"
         )
     _check_config(name, read_json(name, folder / "config.json"))
-
-
-def _check_settings(name: str, folder: Path) -> None:
-    """Refuse pipes and folders named like settings files, since reading them might never end."""
-    settings = [path for path in sorted(folder.iterdir()) if path.name in _SETTINGS_FILES]
-    settings += _more_templates(folder)
-    odd = [path.name for path in settings if not path.is_file()]
-    if odd:
-        raise RespondentError(
-            f"{name} has {odd[0]}, which is not a file: copy the folder again.", kind="incomplete"
-        )
-
-
-def _more_templates(folder: Path) -> list[Path]:
-    return sorted(folder.glob("additional_chat_templates/*.jinja"))
 
 
 def _check_config(name: str, config: dict[str, Any]) -> None:
@@ -165,7 +149,7 @@ def _folder_digest(folder: Path, weights: list[Path], left_out: Iterable[str] = 
     """Return a digest of all files in a folder that determine a model's answers."""
     settings = [folder / file for file in sorted(_SETTINGS_FILES) if (folder / file).is_file()]
     settings = [path for path in settings if path not in weights]
-    settings += _more_templates(folder)
+    settings += sorted(folder.glob("additional_chat_templates/*.jinja"))
     return digest_text(
         *(f"{path.name}={known_sha256(path)}" for path in settings + weights), *left_out
     )
