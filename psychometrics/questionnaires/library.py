@@ -227,8 +227,8 @@ def _find(name_or_path: str | Path) -> Path:
 
     names = questionnaire_names()
     name = str(name_or_path)[:100]
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f" (did you mean '{near[0]}'?)" if near else ""
+    close = difflib.get_close_matches(name, names, n=1)
+    hint = f" (did you mean '{close[0]}'?)" if close else ""
     raise QuestionnaireError(
         f"No questionnaire {name!r}{hint}: give one of {', '.join(names)}, or the path of a "
         "YAML, JSON or OSD file."

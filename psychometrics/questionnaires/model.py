@@ -310,7 +310,7 @@ class Questionnaire(Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _filled(cls, content: object) -> object:
+    def _fill_in(cls, content: object) -> object:
         """Expand ``items: all`` of a scale into a list, and a missing bias into zeros."""
         if not isinstance(content, dict):
             return content

@@ -125,9 +125,9 @@ class _OpenScale(_Layout):
                 raise ValueError(f"item {item.id}: shows a picture or a text that is filled in")
             items.append(item)
 
-        others = scored - {item.id for item in items}
-        if others:
-            raise ValueError(f"item {min(others)}: is scored, but is not a Likert item or a choice")
+        strays = scored - {item.id for item in items}
+        if strays:
+            raise ValueError(f"item {min(strays)}: is scored, but is not a Likert item or a choice")
         return items
 
     def _options(self, item: _Entry) -> list[dict[str, Any]]:

@@ -98,38 +98,6 @@ def perturbed(
     return parse_part(content, f"{questionnaire.id}-{suffix}", Questionnaire)
 
 
-def shuffled_words(questionnaire: Questionnaire, seed: int = 0) -> Questionnaire:
-    """Put the words of every item, without the full stop, into random order.
-
-    Parameters
-    ----------
-    questionnaire : Questionnaire
-    seed : int
-
-    Returns
-    -------
-    Questionnaire
-
-    Examples
-    --------
-    >>> from psychometrics import load_questionnaire
-    >>> mini = load_questionnaire("ipip20")
-    >>> len(shuffled_words(mini).items[0].text.split()) == len(mini.items[0].text.split())
-    True
-    """
-    check_loaded([questionnaire])
-    check_numbers(seed=seed)
-    rng = np.random.default_rng(seed)
-    items = []
-    for item in questionnaire.items:
-        words = item.text.rstrip(".").split()
-        text = " ".join(words[i] for i in rng.permutation(len(words)))
-        items.append(item.model_copy(update={"text": text}))
-    return questionnaire.model_copy(
-        update={"id": f"{questionnaire.id}_shuffled", "items": tuple(items)}
-    )
-
-
 def _mistype_item(item: Item, rng: np.random.Generator) -> Item:
     templates = []
     for template in item.templates:

@@ -116,19 +116,20 @@ def _upstream_entry(name: str) -> dict[str, Any]:
     """Return PsychoBench's entry for a scale, with the project's corrections of the wording."""
     entry = _upstream_file()[psychobench_keys()[name]["upstream"]]
     entry = {**entry, "questions": dict(entry["questions"])}
-    known = pd.read_csv(data_dir() / "norms" / "corrections.csv", keep_default_na=False)
-    for row in known[(known["questionnaire"] == name) & (known["kind"] == "wording")].itertuples():
-        part = entry["questions"]
+    corrections = pd.read_csv(data_dir() / "norms" / "corrections.csv", keep_default_na=False)
+    chosen = (corrections["questionnaire"] == name) & (corrections["kind"] == "wording")
+    for row in corrections[chosen].itertuples():
+        texts = entry["questions"]
         place = row.place.removeprefix("item ")
         if row.place == "prompt":
-            part = entry
+            texts = entry
 
-        if row.upstream not in part[place]:
+        if row.upstream not in texts[place]:
             raise QuestionnaireError(
                 f"data/norms/corrections.csv, {name}, {row.place}: upstream lacks '{row.upstream}'."
             )
 
-        part[place] = part[place].replace(row.upstream, row.ours)
+        texts[place] = texts[place].replace(row.upstream, row.ours)
 
     return entry
 

@@ -54,7 +54,7 @@ class _QuestionLlm(_Layout):
             "template": self.prompt_template or "{question}\n{choices}",
             "delimiter": ". " if self.choice_delim is None else self.choice_delim,
             "labels": _INDICES[index],
-            "usual": any(part is not None for part in stated),
+            "usual": any(setting is not None for setting in stated),
         }
 
     def convert(self, path: Path) -> dict[str, Any]:

@@ -210,10 +210,10 @@ def _read_source(name: str) -> pd.DataFrame:
 
     datasets = needed("datasets")
     was_saved = any((path / file).is_file() for file in ("state.json", "dataset_dict.json"))
-    read = datasets.load_from_disk if was_saved else datasets.load_dataset
+    load = datasets.load_from_disk if was_saved else datasets.load_dataset
 
     try:
-        loaded = read(name)
+        loaded = load(name)
         splits = loaded if isinstance(loaded, dict) else {"train": loaded}
         tables = [
             _name_classes(dataset.to_pandas(), dataset.features.to_dict())
