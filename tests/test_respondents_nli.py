@@ -878,11 +878,11 @@ def test_whatever_private_functions_do_a_layer_multiplies_as_the_plain_one(
     x = torch.linspace(0, 1, 40).view(5, 8).to(dtype)
     activate = ACT2FN[activation] if activation else torch.nn.Identity()
     expected = activate(torch.nn.functional.linear(x, weight, bias))
-    packed = fast._packed_linear(weight, bias, activation)(x)
+    packed = fast._pack_linear(weight, bias, activation)(x)
     torch.testing.assert_close(packed, expected, atol=0.02, rtol=0.02)
 
     monkeypatch.setattr(fast, "_PACKED", SimpleNamespace(**private))
-    layer = fast._packed_linear(weight, bias, activation)
+    layer = fast._pack_linear(weight, bias, activation)
     for _ in range(2):
         assert torch.equal(layer(x), expected)
 
@@ -891,7 +891,7 @@ def test_a_layer_that_failed_is_not_packed_again_and_errors_of_its_input_are_rai
     calls = []
     private = {"_reorder_linear_weight": lambda weight: calls.append(weight) or _refuse()}
     monkeypatch.setattr(fast, "_PACKED", SimpleNamespace(**private))
-    layer = fast._packed_linear(torch.ones(4, 8), None)
+    layer = fast._pack_linear(torch.ones(4, 8), None)
     with pytest.raises(RuntimeError, match="shapes"):  # torch's own words about the input
         layer(torch.ones(2, 9))
     for _ in range(3):

@@ -129,7 +129,7 @@ def packed_forward(
     """
     body = next(name.partition(".")[0] for name in weights if ".embeddings." in name)
     places_of_layers = [f"{body}.encoder.layer.{i}" for i in range(config.num_hidden_layers)]
-    layers = [_packed_layer(weights, place, config) for place in places_of_layers]
+    layers = [_pack_layer(weights, place, config) for place in places_of_layers]
     tables = [weights[f"{body}.embeddings.{table}_embeddings.weight"] for table in _TABLES]
     normalise = _layer_norm(weights, f"{body}.embeddings", config.layer_norm_eps)
     # RoBERTa and its relatives number positions from behind the padding's.
@@ -138,7 +138,7 @@ def packed_forward(
     head = [f"{body}.pooler.dense", "classifier"]
     if f"{body}.pooler.dense.weight" not in weights:
         head = ["classifier.dense", "classifier.out_proj"]
-    pool, classify = (_packed(weights, [name]) for name in head)
+    pool, classify = (_pack_linears(weights, [name]) for name in head)
 
     @torch.inference_mode()
     def logits(features: Sequence[_Features]) -> torch.Tensor:
@@ -163,28 +163,26 @@ def packed_forward(
     return logits
 
 
-def _packed(
+def _pack_linears(
     weights: Mapping[str, torch.Tensor], names: Sequence[str], activation: str = ""
 ) -> _Step:
     """Combine the linear layers that have the given names into one product."""
     matrices = [weights[f"{name}.weight"] for name in names]
     biases = [weights[f"{name}.bias"] for name in names]
     if len(names) == 1:  # not copied, since only a processor needs packed weights
-        return _packed_linear(matrices[0], biases[0], activation)
-    return _packed_linear(torch.cat(matrices), torch.cat(biases), activation)
+        return _pack_linear(matrices[0], biases[0], activation)
+    return _pack_linear(torch.cat(matrices), torch.cat(biases), activation)
 
 
-def _packed_layer(
-    weights: Mapping[str, torch.Tensor], name: str, config: PreTrainedConfig
-) -> _Layer:
+def _pack_layer(weights: Mapping[str, torch.Tensor], name: str, config: PreTrainedConfig) -> _Layer:
     """Return the steps of a layer, with its three inputs to attention as one product."""
     inputs = [f"{name}.attention.self.{side}" for side in ("query", "key", "value")]
     return _Layer(
-        _packed(weights, inputs),
-        _packed(weights, [f"{name}.attention.output.dense"]),
+        _pack_linears(weights, inputs),
+        _pack_linears(weights, [f"{name}.attention.output.dense"]),
         _layer_norm(weights, f"{name}.attention.output", config.layer_norm_eps),
-        _packed(weights, [f"{name}.intermediate.dense"], config.hidden_act),
-        _packed(weights, [f"{name}.output.dense"]),
+        _pack_linears(weights, [f"{name}.intermediate.dense"], config.hidden_act),
+        _pack_linears(weights, [f"{name}.output.dense"]),
         _layer_norm(weights, f"{name}.output", config.layer_norm_eps),
     )
 
@@ -293,7 +291,7 @@ def _through(
     return layer.out_norm(hidden + layer.narrow(layer.widen(hidden)))
 
 
-def _packed_linear(weight: torch.Tensor, bias: torch.Tensor | None, activation: str = "") -> _Step:
+def _pack_linear(weight: torch.Tensor, bias: torch.Tensor | None, activation: str = "") -> _Step:
     """Return a linear layer with its activation, packed for fast multiplication if that works."""
     weight = weight.detach()
     bias = None if bias is None else bias.detach()
@@ -328,10 +326,10 @@ def _packed_linear(weight: torch.Tensor, bias: torch.Tensor | None, activation: 
 
         return packed
 
-    return _guarded(lambda x: multiply(x, pack()), plain)
+    return _guard(lambda x: multiply(x, pack()), plain)
 
 
-def _guarded(fast: _Step, plain: _Step) -> _Step:
+def _guard(fast: _Step, plain: _Step) -> _Step:
     """Return a layer that computes the fast way until that fails, and then the plain way."""
     step = fast
 
@@ -496,10 +494,10 @@ def _decoder_layer(layer: Any, config: PreTrainedConfig) -> _DecoderLayer:
     bias = torch.cat([linear.bias for linear in inputs]) if inputs[0].bias is not None else None
     return _DecoderLayer(
         layer.input_layernorm,
-        _packed_linear(torch.cat([linear.weight for linear in inputs]), bias),
-        _packed_linear(attention.o_proj.weight, attention.o_proj.bias),
+        _pack_linear(torch.cat([linear.weight for linear in inputs]), bias),
+        _pack_linear(attention.o_proj.weight, attention.o_proj.bias),
         layer.post_attention_layernorm,
-        _packed_linear(mlp.gate_proj.weight, mlp.gate_proj.bias, config.hidden_act),
-        _packed_linear(mlp.up_proj.weight, mlp.up_proj.bias),
-        _packed_linear(mlp.down_proj.weight, mlp.down_proj.bias),
+        _pack_linear(mlp.gate_proj.weight, mlp.gate_proj.bias, config.hidden_act),
+        _pack_linear(mlp.up_proj.weight, mlp.up_proj.bias),
+        _pack_linear(mlp.down_proj.weight, mlp.down_proj.bias),
     )

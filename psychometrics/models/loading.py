@@ -152,7 +152,7 @@ def load_model(
     return model.eval(), tokenizer or load_tokenizer(source)
 
 
-def _choose_builder(name: str, what: str, head: str, config: PreTrainedConfig) -> Any:
+def _choose_builder(name: str, kind: str, head: str, config: PreTrainedConfig) -> Any:
     """Return transformers' class for a head; refuse an architecture that cannot have it."""
     import transformers
 
@@ -162,7 +162,7 @@ def _choose_builder(name: str, what: str, head: str, config: PreTrainedConfig) -
 
     if type(config) not in builder._model_mapping:
         raise RespondentError(
-            f"{name} cannot be loaded as {what}: it is a {config.model_type}; {_way(head)}.",
+            f"{name} cannot be loaded as {kind}: it is a {config.model_type}; {_way(head)}.",
             kind="architecture",
         )
 
@@ -203,21 +203,21 @@ def _check_depth(
 
 
 def _check_trained(
-    name: str, what: str, mismatched: Iterable[tuple[Any, ...]], missing: set[str], way: str
+    name: str, kind: str, mismatched: Iterable[tuple[Any, ...]], missing: set[str], way: str
 ) -> None:
     """Refuse weights that have the wrong shape or are missing from the checkpoint."""
     if mismatched:
         key, *shapes = min(mismatched)
         stored, configured = (" × ".join(map(str, shape)) for shape in shapes)
         raise RespondentError(
-            f"{name} cannot be loaded as {what}: its {key} is {stored}, but its config.json asks "
+            f"{name} cannot be loaded as {kind}: its {key} is {stored}, but its config.json asks "
             f"for {configured}; copy both files again from one model.",
             kind="incomplete",
         )
 
     if missing:
         raise RespondentError(
-            f"{name} is not trained as {what}: it lacks {min(missing)}; {way}.", kind="architecture"
+            f"{name} is not trained as {kind}: it lacks {min(missing)}; {way}.", kind="architecture"
         )
 
 
@@ -412,12 +412,12 @@ def loading_errors(name: str, what: str) -> Iterator[None]:
 
 
 def _merge_adapter(
-    model: PreTrainedModel, adapter: Source, what: str, missing: set[str]
+    model: PreTrainedModel, adapter: Source, kind: str, missing: set[str]
 ) -> PreTrainedModel:
     """Merge an adapter into its base, after checking that no weights are missing."""
     from peft import PeftModel
 
-    with quietly(), loading_errors(adapter.name, what):
+    with quietly(), loading_errors(adapter.name, kind):
         warnings.filterwarnings("error", "Found missing adapter keys")
         wrapped = PeftModel.from_pretrained(model, str(adapter.local_folder))
         saved = {name for name, _ in wrapped.named_parameters() if "modules_to_save" in name}
@@ -428,7 +428,7 @@ def _merge_adapter(
     if random:
         base = adapter.base.name if adapter.base else ""
         raise RespondentError(
-            f"{adapter.name} is not trained as {what}: neither it nor its base "
+            f"{adapter.name} is not trained as {kind}: neither it nor its base "
             f"{base} has {random[0]}, which would be random; name a trained model.",
             kind="architecture",
         )

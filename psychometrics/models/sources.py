@@ -226,19 +226,19 @@ def _find(name_or_path: str | Path) -> Source:
     if isinstance(name_or_path, str):  # a Path is always a folder, even one named like a member
         member = data_dir() / "population" / name
         if "/" not in name and (member / "recipe.json").is_file():
-            return _embedded(name, member)
+            return _find_member(name, member)
         if name in fetching.registry():
-            return _indexed(name)
+            return _find_indexed(name)
 
     if folder.is_dir():
-        return _local(folder.resolve())
+        return _find_folder(folder.resolve())
     if folder.exists():
         raise RespondentError(f"{name} is a file: name the folder that holds the model.")
 
     on_hub = _HUB_ID.fullmatch(name) if isinstance(name_or_path, str) else None
     if on_hub:
         try:
-            return _hub(*on_hub.groups())
+            return _find_on_hub(*on_hub.groups())
         except RespondentError as error:
             if error.kind != "network" or not folder.parent.is_dir():
                 raise
@@ -258,7 +258,7 @@ def _find(name_or_path: str | Path) -> Source:
     )
 
 
-def _embedded(name: str, folder: Path) -> Source:
+def _find_member(name: str, folder: Path) -> Source:
     weights = [shipped(path) for path in sorted(folder.glob("*.safetensors"))]
     sums = {k: sha for k, sha in checksums().items() if k.startswith(f"population/{name}/")}
     if not weights and not sums:
@@ -280,7 +280,7 @@ def _embedded(name: str, folder: Path) -> Source:
     return Source(name, "embedded", name, revision, digest, folder)
 
 
-def _indexed(name: str) -> Source:
+def _find_indexed(name: str) -> Source:
     """Find a model of the package index: fetched files, a packed file, or its unpacked copy."""
     entry = fetching.registry()[name]
     sha = entry["sha256"]
@@ -299,7 +299,7 @@ def _indexed(name: str) -> Source:
         )
 
     if "archive" in entry:
-        return replace(_local(file.parent), name=name, model=entry["hub"])
+        return replace(_find_folder(file.parent), name=name, model=entry["hub"])
     return replace(packed, file=file)
 
 
@@ -321,10 +321,10 @@ def _indexed_file(name: str) -> Path | None:
     return file
 
 
-def _local(folder: Path) -> Source:
+def _find_folder(folder: Path) -> Source:
     """Find the model or the adapter in a folder."""
     if _is_adapter({path.name for path in folder.iterdir()}):
-        return _adapter(folder)
+        return _find_adapter(folder)
 
     _check_folder(str(folder), folder)
     weights = _weight_files(str(folder), folder)
@@ -332,13 +332,13 @@ def _local(folder: Path) -> Source:
     return Source(folder.name, "local", folder.name, known_sha256(*weights), digest, folder)
 
 
-def _adapter(folder: Path, hub_id: str = "") -> Source:
+def _find_adapter(folder: Path, hub_id: str = "") -> Source:
     """Find an adapter and its base."""
     name = hub_id or folder.name
     weights = folder / "adapter_model.safetensors"
     if not weights.is_file():
-        others = sorted(path.name for path in folder.glob("adapter_model.*"))
-        unsafe = f" but {others[0]}, which can carry program code" if others else ""
+        files = sorted(path.name for path in folder.glob("adapter_model.*"))
+        unsafe = f" but {files[0]}, which can carry program code" if files else ""
         raise RespondentError(
             f"{folder} has no adapter_model.safetensors{unsafe}: save the adapter again with "
             "save_pretrained.",
@@ -368,7 +368,7 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
     return Source(name, kind, name, revision, digest, folder, base)
 
 
-def _hub(model: str, revision: str | None = None) -> Source:
+def _find_on_hub(model: str, revision: str | None = None) -> Source:
     from huggingface_hub import HfApi, snapshot_download, try_to_load_from_cache
 
     with _hub_errors(model):
@@ -383,7 +383,7 @@ def _hub(model: str, revision: str | None = None) -> Source:
         return Source(model, "hub", model, commit, digest_text(model, commit), folder)
 
     if isinstance(adapter, str):
-        return _adapter(Path(adapter).parent, model)
+        return _find_adapter(Path(adapter).parent, model)
 
     try:
         with _hub_errors(model):
@@ -393,14 +393,14 @@ def _hub(model: str, revision: str | None = None) -> Source:
         if error.kind != "network" or revision or cached_commit is None:
             raise
 
-        return _hub(model, cached_commit)
+        return _find_on_hub(model, cached_commit)
 
     with _hub_errors(model):
         files = {file.rfilename for file in info.siblings or []}
         if _is_adapter(files):
             patterns = ["*.json", "*.jinja", "*.txt", "*.safetensors"]
             download = snapshot_download(model, revision=revision, allow_patterns=patterns)
-            return _adapter(Path(download), model)
+            return _find_adapter(Path(download), model)
 
     commit = info.sha or ""
     return Source(model, "hub", model, commit, digest_text(model, commit), None)
@@ -437,7 +437,7 @@ def fetch_indexed(name: str) -> Path:
 def is_here(name: str) -> bool:
     """Return whether a model of the package index is complete on this machine, packed or not."""
     try:
-        _indexed(name)
+        _find_indexed(name)
     except RespondentError:
         return False
     return True

@@ -77,7 +77,7 @@ def _unique(field: str) -> AfterValidator:
     """Refuse a list of parts in which two agree in a field."""
 
     def check(parts: tuple[Any, ...]) -> tuple[Any, ...]:
-        _each_once(tuple(f"{field} {getattr(part, field)}" for part in parts))
+        _each_once(tuple(f"{field} {getattr(entry, field)}" for entry in parts))
         return parts
 
     return AfterValidator(check)
@@ -387,11 +387,11 @@ class Questionnaire(Part):
 
 
 def _choose_part(problem: str, parts: tuple[_PartT, ...], name: str) -> _PartT:
-    for part in parts:
-        if part.id == name:
-            return part
+    for entry in parts:
+        if entry.id == name:
+            return entry
 
-    names = ", ".join([part.id for part in parts][:9])
+    names = ", ".join([entry.id for entry in parts][:9])
     raise ParameterError(f"{problem} '{name}': it has {names} etc.")
 
 

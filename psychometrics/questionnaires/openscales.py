@@ -21,7 +21,7 @@ def _likert(name: str) -> Any:
     return Field(None, validation_alias=AliasChoices(f"likert_{name}", name))
 
 
-def _keyed(items: object) -> object:
+def _add_keys(items: object) -> object:
     """Return items with their keys; in a plain list all keys are positive."""
     return dict.fromkeys(items, 1) if isinstance(items, list) else items
 
@@ -63,7 +63,7 @@ class _Score(_Loose):
     """A sum or a mean; the last four keys would make it more than that."""
 
     method: Literal["mean_coded", "sum_coded"]
-    items: Annotated[dict[str, Literal[-1, 0, 1]], BeforeValidator(_keyed)] = Field({})
+    items: Annotated[dict[str, Literal[-1, 0, 1]], BeforeValidator(_add_keys)] = Field({})
     scores: _Absent = None
     transform: _Absent = None
     value_map: _Absent = None

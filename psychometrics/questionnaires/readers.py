@@ -66,8 +66,8 @@ class _StrictLoader(yaml.SafeLoader):
     """YAML's safe loader, except that 1:30 and dates stay text and repeated keys are an error."""
 
     yaml_implicit_resolvers: ClassVar = {
-        first: [pair for pair in resolvers if pair[0].rpartition(":")[2] in ("null", "bool")]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        sign: [pair for pair in resolvers if pair[0].rpartition(":")[2] in ("null", "bool")]
+        for sign, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
