@@ -45,8 +45,8 @@ def list_models() -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``model, what, licence, packages, megabytes`` to download, and ``gigabytes`` of memory that the
-        model needs, with one row per model.
+        One row per model: ``model, what, licence, packages``, the ``megabytes`` of the download,
+        and the ``gigabytes`` of memory that the model needs.
 
     Examples
     --------
