@@ -54,10 +54,10 @@ def test_every_mistake_is_told_at_once(lines):
     content["items"][1]["keying"] = 2
     content["items"][4]["text"] = True
     assert lines(content, "gad7.yaml") == [
-        "licence: Field required.",
-        "item 2 (gad7_2), keying: Input should be 1 or -1, got 2.",
-        "item 5 (gad7_5), text: Input should be a valid string, got True.",
-        "itmes: Extra inputs are not permitted.",
+        "licence: is missing; add this key.",
+        "item 2 (gad7_2), keying: must be 1 or -1, got 2.",
+        "item 5 (gad7_5), text: must be text in quotes, got True.",
+        "itmes: is not a known key; remove or rename it.",
     ]
 
 
@@ -316,21 +316,21 @@ BAD = {
     "weights only": (gad7("items", 0, "weights", to=[[1]]), "categories"),
     "a sign": ("id: own\ntitle: \x07", "line 2: has the invisible character U+0007"),
     "deep YAML": ("[" * 2000, "nested too deeply"),
-    "merge key": ("<<: {id: own}", "<<: Extra"),
-    "a key that is no text": ("1: x", "Keys should be strings, got 1"),
+    "merge key": ("<<: {id: own}", "<<: is not a known key"),
+    "a key that is no text": ("1: x", "the key 1 "),
     "a tag of YAML": ("a: !!int maybe", "a tag (!!...)"),
-    "an alias of itself": ("items: &a [*a]\n", "items: "),
+    "an alias of itself": ("items: &a [*a]\n", "nested too deeply"),
 }
 BAD_JSON = {
-    "nan": (json.dumps(changed(PSYCHOBENCH, "scale", to=float("nan"))), "scale: "),
+    "nan": (json.dumps(changed(PSYCHOBENCH, "scale", to=float("nan"))), "NaN is not a number"),
     "overflow": (json.dumps(LIKERT).replace("0.5", "1e999"), "finite number"),
     "key twice": ('{"data": {}, "data": {}}', "'data' occurs twice"),
-    "unknown key": (LIKERT | {"seeds": 1}, "seeds: Extra"),
+    "unknown key": (LIKERT | {"seeds": 1}, "seeds: is not a known key"),
     "a row too few": (changed(CHOICE, "data", "a", "scores", to=[[1, 0]]), "2 options by 2"),
     "no categories": (changed(CHOICE, "categories", to=...), "data, a: "),
     "another answer": (changed(ANSWERED, "data", "a", "answer", to="maybe"), "must be one of True"),
     "reversing nothing": (PSYCHOBENCH | {"reverse": [7]}, "reverse: there is no question 7"),
-    "no data": ({"categories": ["a"]}, "data: Field required"),
+    "no data": ({"categories": ["a"]}, "data: is missing"),
     "scale as text": (PSYCHOBENCH | {"scale": "6"}, "scale: "),
     "no such item": (changed(PSYCHOBENCH, "categories", 0, "cat_questions", to=[9]), "'own_9'"),
     "crowd": (changed(PSYCHOBENCH, "categories", 0, "crowd", 0, "std", to=0), "norm 1, sd: "),
@@ -344,6 +344,10 @@ BAD_JSON = {
         "either an `answer` or scores",
     ),
     "neither": (changed(ANSWERED, "data", "a", "answer", to=...), "either an `answer` or scores"),
+    "an invisible key": (
+        ANSWERED | {"data": {"\x1b": changed(ANSWERED, "data", "a", "answer", to=...)["data"]["a"]}},
+        r"data, \x1b: needs either",
+    ),
     "a seed for nothing": (ANSWERED | {"seed": 1}, "seed: shuffles"),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import shutil
 import warnings
 from dataclasses import replace
@@ -658,9 +659,10 @@ SPOILT = {
         *map(indexed, (["evil.bin"], {"a": 5}, {"a": "../x.safetensors"})),
         replaced("tokenizer.json", lambda path: path.symlink_to("nowhere")),
         replaced("tokenizer.json", Path.mkdir),
+        replaced("tokenizer_config.json", os.mkfifo),
         replaced("tokenizer.json", lambda path: path.with_name("vocab.json").write_text("{}")),
         changed(hidden_size="big"),
-        changed(vocab_size=7), changed(num_hidden_layers=1),
+        changed(vocab_size=7), changed(num_hidden_layers=1), changed(num_hidden_layers=10**9),
         tokenized(lambda tokenizer: setattr(tokenizer, "pad_token", None)),
     ],
     "remote code": [

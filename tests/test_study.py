@@ -192,7 +192,7 @@ def test_every_mistake_of_a_file_is_named_in_one_go(study):
     with pytest.raises(ParameterError) as error:
         load_study(study)
     told = str(error.value)
-    for part in ("titel", "title: Field required", "'up'", "ipip21", "minilm-nobody", "expectde",
+    for part in ("titel", "title: is missing", "'up'", "ipip21", "minilm-nobody", "expectde",
                  "2026-11-32", "expectation 2: ipip20 has no scale", "choose=x"):  # fmt: skip
         assert part in told, told
     assert len(told.splitlines()) == len(set(told.splitlines()))
@@ -216,7 +216,7 @@ def test_a_study_takes_populations_in_every_mode_of_models_on_this_machine(study
         ("scale: neuroticism", "scale: anxiety", "expectation 1: .*no scale 'anxiety'"),
         ("than: {choose: argmax}", "than: {choose: expected}", "'of' and 'than' are the same"),
         ("mode: options", "mode: optoins", "optoins"),
-        ("title:", "titel:", "title: Field required"),
+        ("title:", "titel:", "title: is missing"),
         ("analyses: [scores,", "analyses: [score,", "analyse 1"),
         ("question:", "question: [", "line [0-9]+"),
     ],

@@ -92,12 +92,15 @@ def test_a_member_can_be_looked_at_without_naming_the_population():
     check_parameters("03-assessment", {"respondent": "minilm-both-l6-s1"})
 
 
-def test_a_mistyped_folder_is_told_as_a_missing_folder(tiny_model, monkeypatch):
+def test_a_mistyped_folder_is_told_as_a_missing_folder_with_its_neighbour(tiny_model, monkeypatch):
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.chdir(tiny_model.parent.parent)
+    place = f"{tiny_model.parent.name}/{tiny_model.name}"
+
     with pytest.raises(RespondentError, match="no such folder") as error:
-        find(f"{tiny_model.parent.name}/{tiny_model.name}x")
+        find(f"{place}x")
 
     assert error.value.kind == "not found"
+    assert place in str(error.value)

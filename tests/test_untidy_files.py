@@ -29,6 +29,7 @@ from psychometrics.exceptions import PsychometricsError, RespondentError
 from psychometrics.models import chat_templates
 from psychometrics.models.chat_templates import _check_template, fill_template
 from psychometrics.models.loading import load_tokenizer
+from psychometrics.models.sources import find
 from psychometrics.modes import mode_named
 from psychometrics.paths import data_dir, questionnaires_dir
 from psychometrics.questionnaires.readers import read
@@ -283,15 +284,38 @@ def test_a_template_that_takes_texts_as_parts_gets_them_so(tiny_talker):
     assert fill_template(tokenizer, said) == "<user>How are you?"
 
 
+@pytest.mark.parametrize("place", ["additional_chat_templates/tool.jinja", "chat_template.jinja"])
+def test_a_pipe_in_a_models_folder_is_refused_and_not_read(place, tiny_model, tmp_path):
+    folder = shutil.copytree(tiny_model, tmp_path / "model")
+    (folder / place).parent.mkdir(exist_ok=True)
+    os.mkfifo(folder / place)
+
+    with soon(), pytest.raises(RespondentError, match="not a file"):
+        find(folder)
+
+
+@pytest.mark.parametrize("modules", ["(a+)+$", "(a|aa)*b", "x" * 2000, ["(q|v)+.*"]])
+def test_an_adapter_whose_pattern_may_never_end_is_refused(modules, tmp_path):
+    (tmp_path / "adapter_model.safetensors").touch()
+    settings = {"base_model_name_or_path": "minilm", "target_modules": modules}
+    (tmp_path / "adapter_config.json").write_text(json.dumps(settings))
+    with soon(), pytest.raises(RespondentError, match="target_modules"):
+        find(tmp_path)
+
+
 BOMBS = {
+    "aliases": "a0: &a0 [x, x]\n"
+    + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 3)}]\n" for i in range(1, 30)),
+    "an alias of itself": "a: &a [*a]",
     "brackets": "x: " + "[" * 5000,
     "braces": "x: " + "{a: " * 5000,
     "steps": "".join(" " * i + "a:\n" for i in range(1500)),
+    "too long": "x: " + "a" * (9 << 20),
 }
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
-def test_a_file_that_is_nested_too_deeply_is_refused_soon(bomb, tmp_path):
+def test_a_file_that_would_fill_the_memory_is_refused_soon(bomb, tmp_path):
     (tmp_path / "a.yaml").write_text(BOMBS[bomb])
     with soon(), pytest.raises(PsychometricsError):
         read(tmp_path / "a.yaml", "a.yaml")

@@ -37,6 +37,7 @@ _HEADS = {
     "next-sentence": ("AutoModelForNextSentencePrediction", "a next-sentence predictor"),
     "encoder": ("AutoModel", "an encoder"),
 }
+_MOST_LAYERS = 2000
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers")
 OF_HEADS = ("id2label", "label2id", "num_labels", "num_hidden_layers", "pad_token_id")
 
@@ -147,7 +148,8 @@ def load_model(
 
     _check_depth(source, model, config, report["unexpected_keys"])
     if not fresh:
-        _check_trained(name, what, report["mismatched_keys"], missing, _way(head))
+        correction = _suggest_correction(head, config, bool(report["unexpected_keys"]))
+        _check_trained(name, what, report["mismatched_keys"], missing, correction)
 
     return model.eval(), tokenizer or load_tokenizer(source)
 
@@ -162,7 +164,8 @@ def _choose_builder(name: str, kind: str, head: str, config: PreTrainedConfig) -
 
     if type(config) not in builder._model_mapping:
         raise RespondentError(
-            f"{name} cannot be loaded as {kind}: it is a {config.model_type}; {_way(head)}.",
+            f"{name} cannot be loaded as {kind}: it is a {config.model_type}; "
+            f"{_suggest_correction(head, config)}.",
             kind="architecture",
         )
 
@@ -171,11 +174,24 @@ def _choose_builder(name: str, kind: str, head: str, config: PreTrainedConfig) -
     return builder
 
 
-def _way(head: str) -> str:
-    """Return what to do with a model that lacks a head."""
-    if head == "classifier":
-        return "ask it in another --mode, or train a head on it with `psychometrics train-nli`"
-    return "name another model"
+def _suggest_correction(head: str, config: PreTrainedConfig, has_own_head: bool = True) -> str:
+    """Suggest what to do with a model that lacks a head."""
+    from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification
+
+    if head != "classifier":
+        return "name another model"
+
+    suggestions = []
+    if config.is_encoder_decoder:
+        suggestions.append("ask it with --mode options")
+    elif decodes(config):
+        suggestions.append("ask it with --mode options, --mode causal or --mode chat")
+    elif has_own_head and type(config) in AutoModelForMaskedLM._model_mapping:
+        suggestions.append("ask it with --mode mlm")
+    if type(config) in AutoModelForSequenceClassification._model_mapping:
+        suggestions.append("train a head on it with `psychometrics train-nli`")
+
+    return ", or ".join(suggestions or ["name an NLI model"])
 
 
 def _check_depth(
@@ -203,7 +219,7 @@ def _check_depth(
 
 
 def _check_trained(
-    name: str, kind: str, mismatched: Iterable[tuple[Any, ...]], missing: set[str], way: str
+    name: str, kind: str, mismatched: Iterable[tuple[Any, ...]], missing: set[str], correction: str
 ) -> None:
     """Refuse weights that have the wrong shape or are missing from the checkpoint."""
     if mismatched:
@@ -217,7 +233,8 @@ def _check_trained(
 
     if missing:
         raise RespondentError(
-            f"{name} is not trained as {kind}: it lacks {min(missing)}; {way}.", kind="architecture"
+            f"{name} is not trained as {kind}: it lacks {min(missing)}; {correction}.",
+            kind="architecture",
         )
 
 
@@ -256,6 +273,8 @@ def load_config(source: Source | str | Path, **changes: object) -> PreTrainedCon
         raise RespondentError(f"transformers does not know {family} ({name}).", kind="architecture")
 
     for key, value in source.config.items():
+        if "layer" in key and isinstance(value, int) and value > _MOST_LAYERS:
+            raise RespondentError(f"{name} has {value} as {key}: correct it.", kind="incomplete")
         if key in _LAYERS and (not isinstance(value, int) or value < 1):
             raise RespondentError(
                 f"{name}, config.json: {key} is {value!r} instead of a positive number of layers; "

@@ -43,13 +43,26 @@ def _is_adapter(files: set[str]) -> bool:
 
 def _check_folder(name: str, folder: Path) -> None:
     """Refuse a folder in which a required file is missing or has an unsafe format."""
-    _check_files(name, {path.name for path in folder.iterdir() if path.is_file()})
+    _check_settings(name, folder)
+    _check_files(name, {path.name for path in folder.iterdir()})
     missing = [path.name for path in _weight_files(name, folder) if not path.is_file()]
     if missing:
         raise RespondentError(
             f"{name} lacks the weight file {missing[0]}: copy the folder again.", kind="incomplete"
         )
     _check_config(name, read_json(name, folder / "config.json"))
+
+
+def _check_settings(name: str, folder: Path) -> None:
+    """Refuse pipes and folders named like settings files, since reading them might never end."""
+    settings = [path for path in sorted(folder.iterdir()) if path.name in _SETTINGS_FILES]
+    settings += sorted(folder.glob("additional_chat_templates/*.jinja"))
+    for path in settings:
+        if not path.is_file():
+            raise RespondentError(
+                f"{name} has {path.name}, which is not a file: copy the folder again.",
+                kind="incomplete",
+            )
 
 
 def _check_config(name: str, config: dict[str, Any]) -> None:

@@ -25,6 +25,7 @@ from .hub import _cached_folder, _hub_errors, _only_snapshot
 from .model_files import (
     _check_files,
     _check_folder,
+    _check_settings,
     _folder_digest,
     _is_adapter,
     _weight_files,
@@ -240,11 +241,14 @@ def _find(name_or_path: str | Path) -> Source:
         try:
             return _find_on_hub(*on_hub.groups())
         except RespondentError as error:
-            if error.kind != "network" or not folder.parent.is_dir():
+            if error.kind not in ("network", "not found") or not folder.parent.is_dir():
                 raise
+            neighbours = [path.name for path in folder.parent.iterdir() if path.is_dir()]
+            close = difflib.get_close_matches(folder.name, neighbours, n=1)
+            correction = f"did you mean {folder.parent / close[0]}?" if close else "check the name."
             raise RespondentError(
-                f"{folder}: there is no such folder here, and the hub cannot be asked for a model "
-                "of this name; check the name.",
+                f"{folder}: there is no such folder here, and no such model was found on the hub; "
+                f"{correction}",
                 kind="not found",
             ) from error
 
@@ -345,7 +349,18 @@ def _find_adapter(folder: Path, hub_id: str = "") -> Source:
             kind="no safetensors",
         )
 
+    _check_settings(name, folder)
     settings = read_json(name, folder / "adapter_config.json")
+    for key in ("target_modules", "exclude_modules", "rank_pattern", "alpha_pattern"):
+        patterns = settings.get(key) or ()
+        for pattern in [patterns] if isinstance(patterns, str) else patterns:
+            if re.search(r"[)*+?}][*+{]|([*+].*){6}", str(pattern)) or len(str(pattern)) > 1000:
+                raise RespondentError(
+                    f"{name} has a pattern in adapter_config.json whose matching may never end "
+                    f"({key}: {pattern!s:.40}): name the modules in a list.",
+                    kind="incomplete",
+                )
+
     base_name = settings.get("base_model_name_or_path")
     if not isinstance(base_name, str) or not base_name.strip():
         raise RespondentError(

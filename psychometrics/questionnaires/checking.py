@@ -1,8 +1,9 @@
-"""Check a questionnaire's content, and name the place of each mistake."""
+"""Check a questionnaire's content, and name the place and the correction of each mistake."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -11,6 +12,20 @@ from ..exceptions import QuestionnaireError
 from .model import Part
 
 _PartT = TypeVar("_PartT", bound=Part)
+# pydantic's kinds of mistakes whose messages are for programmers, in words for authors.
+_WORDS = {
+    "missing": "is missing; add this key",
+    "extra_forbidden": "is not a known key; remove or rename it",
+    "model_type": "must be keys and values",
+    "dict_type": "must be keys and values",
+    "tuple_type": "must be a list",
+    "string_type": "must be text in quotes",
+    "int_type": "must be a whole number",
+    "too_short": "needs at least one more entry",
+    "too_long": "is too long; shorten it",
+    "string_too_short": "is empty; write something",
+    "string_pattern_mismatch": "must be lower-case letters without accents, digits, - and _",
+}
 
 
 def parse_part(content: object, place: str, schema: type[_PartT]) -> _PartT:
@@ -27,8 +42,8 @@ def parse_part(content: object, place: str, schema: type[_PartT]) -> _PartT:
     Raises
     ------
     QuestionnaireError
-        The content does not fit. The message is pydantic's list of mistakes, one per line with its
-        place. Mistakes in how parts fit together are listed once each part is correct.
+        The content does not fit. The message lists every mistake on a line with its place.
+        Mistakes in how parts fit together are listed once each part is correct.
 
     Examples
     --------
@@ -44,20 +59,32 @@ def parse_part(content: object, place: str, schema: type[_PartT]) -> _PartT:
     try:
         return schema.model_validate(content)
     except ValidationError as error:
-        mistakes = error.errors(include_url=False)
+        # A list that loses its wrong entries is not too short for that reason.
+        mistakes = [
+            mistake
+            for mistake in error.errors(include_url=False)
+            if mistake["type"] != "too_short"
+            or mistake["ctx"]["actual_length"] == len(mistake["input"])
+        ]
 
     lines = []
     for mistake in mistakes:
         where = _format_place(mistake["loc"], content)
         start = f"{place}, {where}: " if where else f"{place}, "
         value = mistake["input"]
-        end = f", got {value!r:.60}" if isinstance(value, str | int | float) else ""
-        messages = mistake["msg"].removeprefix("Value error, ").split("\n")
-        lines += [f"{start}{message}{end}." for message in messages]
+        message = mistake["msg"].removeprefix("Value error, ")
+        message = _WORDS.get(mistake["type"], re.sub("^[A-Z][a-z]+ should", "must", message))
+        if message.startswith("must be") and isinstance(value, str | int | float | None):
+            message += f", got {value!r:.60}"
+        lines += [f"{start}{sentence}." for sentence in message.split("\n")]
 
-    # An unprintable character could hide the rest of a line.
-    lines = ["".join(c if c.isprintable() else repr(c)[1:-1] for c in line) for line in lines]
-    raise QuestionnaireError("\n".join(dict.fromkeys(lines)))
+    raise QuestionnaireError(_join_lines(lines))
+
+
+def _join_lines(lines: Iterable[str]) -> str:
+    """Join different lines, without unprintable characters, which could hide the rest of a line."""
+    shown = ["".join(c if c.isprintable() else repr(c)[1:-1] for c in line) for line in lines]
+    return "\n".join(dict.fromkeys(shown))
 
 
 def _format_place(location: tuple[Any, ...], content: Any) -> str:

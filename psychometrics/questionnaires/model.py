@@ -320,13 +320,18 @@ class Questionnaire(Part):
             content.setdefault("bias", [0.0] * len(content["categories"]))
 
         try:
-            ids = [item["id"] for item in content["items"]]
-            content["scales"] = [
-                scale | {"items": ids} if scale["items"] == "all" else scale
-                for scale in content["scales"]
-            ]
+            ids = [str(item["id"]) for item in content["items"]] or ["all"]
         except (KeyError, TypeError):
-            pass  # the items or scales have mistakes, which their own rules report
+            ids = ["all"]  # the items have mistakes, which their own rules report
+
+        scales = content.get("scales")
+        if isinstance(scales, list | tuple):
+            content["scales"] = [
+                scale | {"items": ids}
+                if isinstance(scale, dict) and scale.get("items") == "all"
+                else scale
+                for scale in scales
+            ]
 
         return content
 

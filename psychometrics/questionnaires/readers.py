@@ -7,6 +7,7 @@ the same strict rules.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any, ClassVar
 import yaml
 
 from ..exceptions import QuestionnaireError
-from .checking import parse_part
+from .checking import _join_lines, parse_part
 from .layout import _Layout
 from .model import repeated
 from .openscales import _OpenScale
@@ -59,7 +60,7 @@ def read(path: Path, place: str) -> Any:
     except QuestionnaireError:
         raise
     except ValueError as error:
-        raise QuestionnaireError(f"{place}, {error}.") from None
+        raise QuestionnaireError(_join_lines([f"{place}, {error}."])) from None
 
 
 class _StrictLoader(yaml.SafeLoader):
@@ -70,17 +71,44 @@ class _StrictLoader(yaml.SafeLoader):
         for sign, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
+    def get_single_node(self) -> yaml.Node | None:
+        node = super().get_single_node()
+        if node is not None and _count_values(node, {}) > _MOST_VALUES:
+            problem = "it repeats itself too often through aliases (*name)"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+        return node
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
         keys = set()
+        problem = None
         for key_node, _value_node in node.value:
             key = self.construct_object(key_node, deep=True)
-            if key in keys:
+            if not isinstance(key, str):
+                problem = f"the key {key!r} is not text: put it in quotes"
+            elif key in keys:
                 problem = f"{key!r} occurs twice: keep one"
+            if problem:
                 raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
             keys.add(key)
 
         mapping: dict[str, Any] = super().construct_mapping(node, deep)
         return mapping
+
+
+# Limits of a file: values after expanding aliases, bytes, depth of brackets.
+_MOST_VALUES = 200_000
+_MOST_BYTES = 8 << 20
+_DEEPEST = 60
+
+
+def _count_values(node: yaml.Node, counts: dict[int, int]) -> int:
+    """Return the number of values below a node, counting an alias each time that it is used."""
+    if isinstance(node, yaml.ScalarNode):
+        return 1
+    if id(node) not in counts:
+        nodes = itertools.chain(*node.value) if isinstance(node, yaml.MappingNode) else node.value
+        counts[id(node)] = 1 + sum(_count_values(inner, counts) for inner in nodes)
+    return counts[id(node)]
 
 
 _NUMBERS = {  # YAML 1.2's numbers, with a limited length
@@ -101,6 +129,10 @@ def _read_text(path: Path, place: str) -> str:
     try:
         if path.exists() and not path.is_file():  # reading a pipe may never end
             raise QuestionnaireError(f"{place}: is not a file; name a file.")
+        if path.stat().st_size > _MOST_BYTES:
+            raise QuestionnaireError(
+                f"{place}: has more than {_MOST_BYTES >> 20} MB; split the file."
+            )
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise QuestionnaireError(f"{place}: is not text; save the file as UTF-8.") from None
@@ -113,6 +145,8 @@ def _read_text(path: Path, place: str) -> str:
 def _parse_yaml(path: Path, place: str) -> object:
     text = _read_text(path, place)
     try:
+        if re.search(rf"(?:[\[{{]\s*){{{_DEEPEST}}}", text):  # the parser slows down with each
+            raise RecursionError
         return yaml.load(text, Loader=_StrictLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -137,8 +171,12 @@ def _parse_json(path: Path, place: str) -> object:
             raise QuestionnaireError(f"{place}: {names[0]!r} occurs twice; keep one.")
         return dict(pairs)
 
+    def refuse_constant(name: str) -> None:
+        raise QuestionnaireError(f"{place}: {name} is not a number; write a finite number.")
+
+    text = _read_text(path, place)
     try:
-        return json.loads(_read_text(path, place), object_pairs_hook=check_once)
+        return json.loads(text, object_pairs_hook=check_once, parse_constant=refuse_constant)
     except QuestionnaireError:
         raise
     except json.JSONDecodeError as error:
