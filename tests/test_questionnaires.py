@@ -345,7 +345,7 @@ BAD_JSON = {
     ),
     "neither": (changed(ANSWERED, "data", "a", "answer", to=...), "either an `answer` or scores"),
     "an invisible key": (
-        ANSWERED | {"data": {"\x1b": changed(ANSWERED, "data", "a", "answer", to=...)["data"]["a"]}},
+        ANSWERED | {"data": {"\x1b": {"question": "Do you like tea?"}}},
         r"data, \x1b: needs either",
     ),
     "a seed for nothing": (ANSWERED | {"seed": 1}, "seed: shuffles"),
