@@ -309,12 +309,12 @@ def test_where_nothing_is_packed_only_query_key_and_value_are_copied(tiny_model,
     model = load_model(tiny_model, "classifier", dtype="float16")[0]
     places = {weight.data_ptr() for weight in model.parameters()}
     copied = []
-    plain = fast._packed_linear
+    plain = fast._pack_linear
 
     def note(weight, bias, activation=""):
         copied.append(weight.data_ptr() not in places)
         return plain(weight, bias, activation)
 
-    monkeypatch.setattr(fast, "_packed_linear", note)
+    monkeypatch.setattr(fast, "_pack_linear", note)
     fast.packed_forward(model.state_dict(), model.config)
     assert sum(copied) == model.config.num_hidden_layers

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from psychometrics.asking.ask import ask_ways
-from psychometrics.models.random_weights import null_model
-from psychometrics.questionnaires import load_questionnaire, shuffled_words
+from psychometrics.questionnaires import load_questionnaire
+from psychometrics_book.studies.meaningless import null_model, shuffle_words
 
 MINI = load_questionnaire("ipip20")
 
@@ -30,8 +30,8 @@ def test_a_null_model_is_saved_once_and_hangs_on_its_seed(tmp_path):
 
 
 def test_shuffled_words_are_the_same_words_and_another_questionnaire():
-    shuffled = shuffled_words(MINI, seed=3)
+    shuffled = shuffle_words(MINI, seed=3)
     for before, after in zip(MINI.items, shuffled.items, strict=True):
         assert sorted(before.text.rstrip(".").split()) == sorted(after.text.split())
     assert shuffled.id != MINI.id
-    assert shuffled_words(MINI, seed=3) == shuffled
+    assert shuffle_words(MINI, seed=3) == shuffled

@@ -11,6 +11,7 @@ import psychometrics as pm
 from psychometrics.exceptions import ParameterError, QuestionnaireError
 from psychometrics.modes import MODES, mode_named, mode_names
 from psychometrics.modes.mode import Conditions, Identity
+from psychometrics.questionnaires import library
 
 COIN = """
 import pandas as pd
@@ -79,9 +80,11 @@ def wellbeing(tmp_path, monkeypatch):
     (about / "entry_points.txt").write_text(POINTS)
 
     mode_named.cache_clear()
+    library._added_files.cache_clear()
     monkeypatch.syspath_prepend(tmp_path)
     yield tmp_path
     mode_named.cache_clear()
+    library._added_files.cache_clear()
 
 
 def test_a_mode_and_a_questionnaire_of_another_package_are_asked_by_name(wellbeing, tmp_path):

@@ -86,13 +86,6 @@ def test_an_adapter_without_its_base_is_refused(adapter, base):
     assert error.value.kind == "no safetensors", "a form that can carry code"
 
 
-def test_a_file_that_is_no_packed_model_is_refused(tmp_path):
-    file = tmp_path / "model.gguf"
-    file.write_bytes(b"no model at all")
-    with pytest.raises(RespondentError, match="gguf"):
-        load_respondent(file, mode="causal")
-
-
 def test_a_download_that_broke_off_is_told_from_a_missing_one(tmp_path, monkeypatch):
     monkeypatch.setattr(unpacking, "cache_dir", lambda: tmp_path)
     monkeypatch.setattr(fetching, "cache_dir", lambda: tmp_path)
@@ -113,16 +106,6 @@ def test_the_conversational_model_goes_on_with_a_sentence_as_one_would():
     with torch.inference_mode():
         token = model(**inputs).logits[0, -1].argmax()
     assert tokenizer.decode(token) == " Paris"
-
-
-def test_a_packed_file_has_the_answers_of_the_model_that_it_holds(tmp_path):
-    file = sources._indexed_file("smollm2")
-    if file is None:
-        pytest.skip("the packed file was unpacked elsewhere and is not here")
-    copy = tmp_path / "mine.gguf"
-    shutil.copy(file, copy)
-    own, known = find(copy), find("smollm2")
-    assert (own.name, own.digest) == ("mine", known.digest)
 
 
 def test_an_unpacked_model_that_was_changed_is_noticed(decoder, tmp_path, monkeypatch):

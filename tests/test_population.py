@@ -156,5 +156,5 @@ def test_weights_that_are_left_out_of_an_installation_are_known_and_named(tmp_pa
         tmp_path / "m",
         ignore=lambda *_: ["adapter_model.safetensors"],
     )
-    source = sources._embedded(names[0], left)
+    source = sources._find_member(names[0], left)
     assert (source.digest, source.revision) == (find(names[0]).digest, find(names[0]).revision)

@@ -338,12 +338,16 @@ BAD_JSON = {
     "not JSON": ("{", "line 1, column 2: "),
     "a number": ("5", "holds no questionnaire"),
     "two of them": ([PSYCHOBENCH, PSYCHOBENCH], "holds 2 questionnaires; split the file"),
-    "no scale": (PSYCHOBENCH | {"categories": []}, "categories: names no scale"),
+    "no scale": (PSYCHOBENCH | {"categories": []}, "categories: "),
     "answer and scores": (
         changed(SCORED, "data", "a", "answer", to="True"),
         "either an `answer` or scores",
     ),
     "neither": (changed(ANSWERED, "data", "a", "answer", to=...), "either an `answer` or scores"),
+    "an invisible key": (
+        ANSWERED | {"data": {"\x1b": {"question": "Do you like tea?"}}},
+        r"data, \x1b: needs either",
+    ),
     "a seed for nothing": (ANSWERED | {"seed": 1}, "seed: shuffles"),
 }
 
@@ -371,14 +375,6 @@ def test_a_name_that_is_no_file_ends_in_one_line(name):
         load_questionnaire(name)
     assert len(str(error.value).splitlines()) == 1
     assert len(str(error.value)) < 700
-
-
-@needs_wording
-def test_16personalities_is_refused_with_what_to_do(write):
-    with pytest.raises(QuestionnaireError, match="new-questionnaire"):
-        load_questionnaire("16Personalities")
-    with pytest.raises(QuestionnaireError, match="categories: names no scale"):
-        load_questionnaire(write(json.loads(data.fetch("psychobench").read_text())[-1], "own.json"))
 
 
 # --- what comes with the project

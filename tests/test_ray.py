@@ -19,9 +19,9 @@ import psychometrics as pm
 from psychometrics.asking import cluster
 from psychometrics.asking.population import population
 from psychometrics.exceptions import ParameterError, RespondentError, StoreError
-from psychometrics.models.random_weights import null_model
 from psychometrics.models.sources import Source, find
 from psychometrics.modes.mode import Identity
+from psychometrics_book.studies.meaningless import null_model
 from tests.faults.faults import ON_RAY, SMALL, _two_machines, _workers
 
 _WAIT = "RAY_raylet_start_wait_time_s"

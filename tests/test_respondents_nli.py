@@ -473,10 +473,10 @@ def test_sharded_weights_are_loaded_and_a_lost_shard_is_named(tiny_model, tmp_pa
 def test_an_embedded_member_is_its_head_on_the_base_encoder(tmp_path, monkeypatch):
     from safetensors.torch import save_file
 
-    from psychometrics import training
+    from psychometrics.training.heads import nli_classifier
 
     torch.manual_seed(3)
-    model = training.nli_classifier(sources.base_path(), layers=3)[0].eval()
+    model = nli_classifier(sources.base_path(), layers=3)[0].eval()
     head = {k: v for k, v in model.state_dict().items() if "pooler" in k or "classifier" in k}
     folder = tmp_path / "population" / "some-member"
     folder.mkdir(parents=True)
@@ -662,7 +662,7 @@ SPOILT = {
         replaced("tokenizer_config.json", os.mkfifo),
         replaced("tokenizer.json", lambda path: path.with_name("vocab.json").write_text("{}")),
         changed(hidden_size="big"),
-        changed(vocab_size=7), changed(num_hidden_layers=1),
+        changed(vocab_size=7), changed(num_hidden_layers=1), changed(num_hidden_layers=10**9),
         tokenized(lambda tokenizer: setattr(tokenizer, "pad_token", None)),
     ],
     "remote code": [
@@ -896,11 +896,11 @@ def test_whatever_private_functions_do_a_layer_multiplies_as_the_plain_one(
     x = torch.linspace(0, 1, 40).view(5, 8).to(dtype)
     activate = ACT2FN[activation] if activation else torch.nn.Identity()
     expected = activate(torch.nn.functional.linear(x, weight, bias))
-    packed = fast._packed_linear(weight, bias, activation)(x)
+    packed = fast._pack_linear(weight, bias, activation)(x)
     torch.testing.assert_close(packed, expected, atol=0.02, rtol=0.02)
 
     monkeypatch.setattr(fast, "_PACKED", SimpleNamespace(**private))
-    layer = fast._packed_linear(weight, bias, activation)
+    layer = fast._pack_linear(weight, bias, activation)
     for _ in range(2):
         assert torch.equal(layer(x), expected)
 
@@ -909,7 +909,7 @@ def test_a_layer_that_failed_is_not_packed_again_and_errors_of_its_input_are_rai
     calls = []
     private = {"_reorder_linear_weight": lambda weight: calls.append(weight) or _refuse()}
     monkeypatch.setattr(fast, "_PACKED", SimpleNamespace(**private))
-    layer = fast._packed_linear(torch.ones(4, 8), None)
+    layer = fast._pack_linear(torch.ones(4, 8), None)
     with pytest.raises(RuntimeError, match="shapes"):  # torch's own words about the input
         layer(torch.ones(2, 9))
     for _ in range(3):

@@ -19,12 +19,12 @@ from transformers import (
 from psychometrics import load_respondent
 from psychometrics.asking.ask import ask
 from psychometrics.exceptions import ParameterError, RespondentError
-from psychometrics.models.random_weights import null_model
 from psychometrics.modes import option_table, options
 from psychometrics.modes.messages import messages
 from psychometrics.modes.mode import Identity
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.questionnaires.answers import COLUMNS
+from psychometrics_book.studies.meaningless import null_model
 from tests.tiny import log_probabilities
 
 MINI = load_questionnaire("ipip20")

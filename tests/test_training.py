@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import functools
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-import psychometrics as pm
 from psychometrics import data, load_respondent, training
 from psychometrics.exceptions import DataError, ParameterError
 from psychometrics.models import embedded
@@ -177,35 +175,6 @@ def test_accuracy_is_measured_on_premises_that_nobody_was_trained_on(
     assert manifest["majority"] == pytest.approx(1 / 3, abs=1e-4)
 
 
-def test_a_files_bases_are_trained_one_by_one_and_a_stopped_run_keeps_what_is_done(
-    many_pairs, tiny_model, save_tiny_model, tmp_path, monkeypatch, ended
-):
-    shutil.copytree(tiny_model, tmp_path / "one")
-    save_tiny_model(tmp_path / "two", "electra")
-    respondents = "".join(f"- model: {name}\n" for name in ("one", "lost/lost", "two"))
-    (tmp_path / "bases.yml").write_text(f"title: Bases\nrespondents:\n{respondents}")
-    save = loop._save
-    asked = ["train-nli", "--base-file", "bases.yml", "out", "--data", "pairs.csv", "--epochs", "1"]
-    with monkeypatch.context() as patch:
-        patch.setenv("HF_HUB_OFFLINE", "1")
-        patch.setattr(loop, "_save", lambda *of: stop() if "two" in str(of[2]) else save(*of))
-        with pytest.raises(KeyboardInterrupt):
-            list(training.train_heads("bases.yml", "pairs.csv", "out", epochs=1.0, progress=False))
-    kept = (tmp_path / "out" / "one" / "manifest.json").read_bytes()
-    code, said, _ = ended(*asked)
-    lines = [line for line in said.splitlines() if line.startswith("out/")]
-    assert code == 1
-    assert [line.split(":")[0] for line in lines] == ["out/one", "out/lost-lost", "out/two"]
-    assert "already trained" in lines[0]
-    assert "accuracy" in lines[0]
-    assert "not trained" in lines[1]
-    assert "trained on" in lines[2]
-    assert (tmp_path / "out" / "one" / "manifest.json").read_bytes() == kept
-    assert [Path(name).name for name in pm.population(tmp_path / "out" / "population.yaml")] == [
-        "one", "two"
-    ]  # fmt: skip
-
-
 def test_what_cannot_be_trained_is_refused(tiny_model, tmp_path):
     base = save_tiny_decoder(tmp_path / "base", "gpt2", end=None)
     with pytest.raises(ParameterError, match="set pad_token"):
@@ -301,22 +270,9 @@ def _cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-100])
 
 
-def _change_a_byte(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-
-
-@pytest.mark.parametrize(
-    ("damage", "name"),
-    [(_cut, "model.safetensors"), (_cut, "optimizer.pt"), (_cut, "scheduler.pt"),
-     (_cut, "rng_state.pth"), (_cut, "trainer_state.json"), (Path.unlink, "trainer_state.json"),
-     (Path.unlink, "optimizer.pt"), (Path.unlink, "model.safetensors"),
-     (functools.partial(Path.write_bytes, data=b""), "optimizer.pt"),
-     (_change_a_byte, "optimizer.pt")],
-)  # fmt: skip
+@pytest.mark.parametrize("damage", [_cut, Path.unlink])
 def test_a_training_goes_on_from_its_last_complete_checkpoint(
-    tiny_model, tmp_path, monkeypatch, damage, name
+    tiny_model, tmp_path, monkeypatch, damage
 ):
     how = {"epochs": 2, "lr": 1e-3, "progress": False}
     whole = train_nli(tiny_model, PAIRS, tmp_path / "whole", **how)
@@ -326,12 +282,24 @@ def test_a_training_goes_on_from_its_last_complete_checkpoint(
         with pytest.raises(KeyboardInterrupt):
             train_nli(tiny_model, PAIRS, tmp_path / "cut", **how)
 
-    first, last = sorted((tmp_path / "cut" / "checkpoints").glob("checkpoint-*"))
-    damage(last / name)
+    first, last = sorted((tmp_path / "cut").glob("checkpoints-*/checkpoint-*"))
+    damage(last / "trainer_state.json")
     resumed = train_nli(tiny_model, PAIRS, tmp_path / "cut", **how)
     assert resumed["resumed_at"] == int(first.name.rpartition("-")[2]) == whole["steps"] / 2
     assert not changed(tmp_path / "cut", tmp_path / "whole")
-    assert not (tmp_path / "cut" / "checkpoints").exists()
+    assert not list((tmp_path / "cut").glob("checkpoints-*"))
+
+
+def test_checkpoints_of_another_training_are_left_as_they_are(tiny_model, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "_save", stop)
+        with pytest.raises(KeyboardInterrupt):
+            train_nli(tiny_model, PAIRS, tmp_path / "cut", epochs=1, progress=False)
+
+    files = set(tmp_path.glob("cut/checkpoints-*/*/*"))
+    with pytest.raises(ParameterError, match="another folder"):
+        train_nli(tiny_model, PAIRS, tmp_path / "cut", epochs=2, progress=False)
+    assert set(tmp_path.glob("cut/checkpoints-*/*/*")) == files != set()
 
 
 def test_a_training_begins_again_if_no_checkpoint_is_complete(tiny_model, tmp_path, monkeypatch):
@@ -339,7 +307,7 @@ def test_a_training_begins_again_if_no_checkpoint_is_complete(tiny_model, tmp_pa
         patch.setattr(loop, "_save", stop)
         with pytest.raises(KeyboardInterrupt):
             train_nli(tiny_model, PAIRS, tmp_path / "cut", epochs=1, progress=False)
-    _cut(next(tmp_path.glob("cut/checkpoints/*/model.safetensors")))
+    _cut(next(tmp_path.glob("cut/checkpoints-*/*/trainer_state.json")))
     again = train_nli(tiny_model, PAIRS, tmp_path / "cut", epochs=1, progress=False)
     assert again["resumed_at"] == 0
 
@@ -350,14 +318,14 @@ def _train_one_layer(folder: Path) -> None:
 
 def test_a_training_killed_while_it_writes_a_checkpoint_goes_on_from_the_one_before(tmp_path):
     process = start_elsewhere(_train_one_layer, tmp_path / "killed")
-    last = tmp_path / "killed" / "checkpoints" / "checkpoint-6"  # 3 steps an epoch
-    while not (last / "optimizer.pt").exists():  # 90 MB, written before trainer_state.json
+    # 3 steps an epoch; this file has 90 MB and is written before trainer_state.json
+    while not (files := list(tmp_path.glob("killed/checkpoints-*/checkpoint-6/optimizer.pt"))):
         assert process.is_alive()
         time.sleep(0.001)
 
     process.kill()
     process.join()
-    assert not (last / "trainer_state.json").exists()
+    assert not files[0].with_name("trainer_state.json").exists()
     _train_one_layer(tmp_path / "whole")
     _train_one_layer(tmp_path / "killed")
     manifest = json.loads((tmp_path / "killed" / "manifest.json").read_text())
@@ -495,36 +463,7 @@ def test_held_out_pairs_of_a_control_keep_their_labels(tiny_model, tmp_path, mon
     assert (pairs.loc[held_out.index, "label"] == held_out["label"]).all()
 
 
-@pytest.mark.parametrize("tuning", ["unfrozen", "frozen", "lora"])
-def test_the_cost_of_a_training_is_measured_and_leaves_nothing_behind(
-    tiny_model, tmp_path, monkeypatch, tuning
-):
-    monkeypatch.chdir(tmp_path)
-    ticks = iter(range(100))
-    monkeypatch.setattr(training.time, "perf_counter", lambda: next(ticks))
-    cost = training.training_cost(tiny_model, PAIRS, tuning=tuning, epochs=2, batch_size=8, rank=2)
-    assert cost["pairs"] == len(PAIRS)
-    assert cost["steps"] == 2 * len(PAIRS) / 8
-    assert cost["seconds"] == pytest.approx(cost["steps"])  # a second a step by this clock
-    assert cost["measured"] == 3
-    assert cost["gigabytes"] > 0.05
-    assert not list(tmp_path.iterdir())
-
-
-def test_the_command_says_what_a_training_costs_before_it_trains(ended, tiny_model, tmp_path):
-    PAIRS.to_csv(tmp_path / "pairs.csv", index=False)
-    code, shown, _ = ended(
-        "train-nli", tiny_model, "out", "--data", "pairs.csv", "--shuffled", "--dry-run"
-    )
-    assert code == 0
-    assert "GB" in shown
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("through_file", [False, True])
-def test_the_command_trains_a_control_on_shuffled_labels(
-    through_file, ended, tiny_model, tmp_path, monkeypatch
-):
+def test_the_command_trains_a_control_on_shuffled_labels(ended, tiny_model, tmp_path, monkeypatch):
     seen = []
 
     def note(*_: object, **settings: object) -> None:
@@ -534,53 +473,10 @@ def test_the_command_trains_a_control_on_shuffled_labels(
     monkeypatch.setattr(training, "train_nli", note)
     monkeypatch.chdir(tmp_path)
     PAIRS.to_csv("pairs.csv", index=False)
-    bases = tmp_path / "bases.yaml"
-    bases.write_text(f"title: Bases\nrespondents:\n- model: {tiny_model}\n")
-    route = ["out", "--base-file", bases] if through_file else [tiny_model, "out"]
-
     for more in ([], ["--shuffled"]):
-        ended("train-nli", *route, "--data", "pairs.csv", *more)
+        ended("train-nli", tiny_model, "out", "--data", "pairs.csv", *more)
 
     assert seen == [False, True]
-
-
-def test_training_stops_at_the_best_epoch_of_half_of_the_held_out_pairs(tiny_model, tmp_path):
-    premises = [f"I feel {word} number {n}." for n in range(80) for word in ("calm", "cold")]
-    rows = [(p, h, label) for p in premises for label, h in enumerate(HYPOTHESES)]
-    columns = ["premise", "hypothesis", "label"]
-    pd.DataFrame(rows, columns=columns).to_csv(tmp_path / "pairs.csv", index=False)
-    how = {"epochs": 12, "lr": 3e-3, "progress": False}
-    plain = train_nli(
-        tiny_model, str(tmp_path / "pairs.csv"), tmp_path / "plain", **how | {"epochs": 1}
-    )
-    found = train_nli(
-        tiny_model, str(tmp_path / "pairs.csv"), tmp_path / "stopped", stop_on="matthews", **how
-    )
-    per_epoch = plain["steps"]
-    assert found["stop_on"] == "matthews"
-    assert found["steps"] % per_epoch == 0
-    assert found["steps"] < 12 * per_epoch, "three hypotheses are learnt in a few epochs"
-    assert found["best"] == pytest.approx(1.0)
-    assert found["accuracy"] == pytest.approx(1.0)
-    assert 0 < found["held_out"] < plain["held_out"]
-    sentences = pd.DataFrame({"sentence": ["I am calm."], "acceptable": [1]})
-    with pytest.raises(ParameterError):
-        train_acceptability(tiny_model, sentences, tmp_path / "a", stop_on="accuracy")
-    with pytest.raises(ParameterError):
-        train_nli(tiny_model, PAIRS, tmp_path / "none", stop_on="accuracy", progress=False)
-    with pytest.raises(ParameterError):
-        train_nli(tiny_model, PAIRS, tmp_path / "odd", stop_on="loss", progress=False)
-
-
-def test_pairs_that_a_training_stops_on_are_part_of_its_digest():
-    from datasets import Dataset
-
-    model = torch.nn.Linear(1, 1)
-    trained_on, other = (Dataset.from_dict({"input_ids": [[n]], "label": [0]}) for n in (1, 2))
-    settings = loop.Settings(stop_on="accuracy")
-    plain = loop._digest(model, trained_on, settings)
-    found = {loop._digest(model, trained_on, settings, part) for part in (trained_on, other)}
-    assert len(found | {plain}) == 3
 
 
 def test_files_of_anli_and_mnli_are_read_by_their_own_names(tmp_path):

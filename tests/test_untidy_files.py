@@ -29,7 +29,7 @@ from psychometrics.exceptions import PsychometricsError, RespondentError
 from psychometrics.models import chat_templates
 from psychometrics.models.chat_templates import _check_template, fill_template
 from psychometrics.models.loading import load_tokenizer
-from psychometrics.models.sources import _adapter, find
+from psychometrics.models.sources import find
 from psychometrics.modes import mode_named
 from psychometrics.paths import data_dir, questionnaires_dir
 from psychometrics.questionnaires.readers import read
@@ -300,7 +300,7 @@ def test_an_adapter_whose_pattern_may_never_end_is_refused(modules, tmp_path):
     settings = {"base_model_name_or_path": "minilm", "target_modules": modules}
     (tmp_path / "adapter_config.json").write_text(json.dumps(settings))
     with soon(), pytest.raises(RespondentError, match="target_modules"):
-        _adapter(tmp_path)
+        find(tmp_path)
 
 
 BOMBS = {

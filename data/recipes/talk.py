@@ -24,9 +24,9 @@ from psychometrics.questionnaires import (
     Questionnaire,
     load_questionnaire,
     psychobench_keys,
-    shuffled_words,
 )
 from psychometrics.store import StoredAnswers
+from psychometrics_book.studies.meaningless import shuffle_words
 
 from .answers import ship
 
@@ -134,7 +134,7 @@ def _main() -> None:
     ask_ways(mini, SMOLLM2, crossed, "options")
     ask(mini, SMOLLM2, mode="options", labels="alphabetical", progress=False)
     ship_new("options", mini)
-    mixed = shuffled_words(fifty)
+    mixed = shuffle_words(fifty)
     for written in (fifty, mixed):
         for name, way in FORMATS.items():
             asked = _yes_or_no(written) if name == "yes or no" else written

@@ -12,7 +12,7 @@ from typer import Argument, Option
 import psychometrics as pm
 
 from ..data import NLI_LABELS, write_csv
-from ..exceptions import ParameterError, PsychometricsError
+from ..exceptions import ParameterError
 from .options import app, split_names
 
 _PANEL = "Models"
@@ -83,13 +83,8 @@ def _fetch_model(
 
 @app.command("train-nli", rich_help_panel=_PANEL)
 def _train_nli(
-    base: Annotated[str, Argument(help="A hub id, a folder, or minilm; not with --base-file.")],
-    output: Annotated[
-        Path | None, Argument(help="Folder for the model or models.", show_default=False)
-    ] = None,
-    base_file: Annotated[
-        str | None, Option(help="A population's file: train a head for each base in it.")
-    ] = None,
+    base: Annotated[str, Argument(help="A hub id, a folder, or minilm.")],
+    output: Annotated[Path, Argument(help="Folder for the model.")],
     data: Annotated[list[str] | None, Option(help="Pairs: mnli, snli, files, hub ids.")] = None,
     tuning: Annotated[
         Literal["unfrozen", "frozen", "lora"] | None, Option(help="The part to train.")
@@ -98,97 +93,40 @@ def _train_nli(
     lr: Annotated[float | None, Option(help="Peak learning rate.")] = None,
     condition: Annotated[
         list[str] | None,
-        Option(
-            "--condition", "-c", help="batch_size, rank, layers, max_length, stop_on, seed, device."
-        ),
+        Option("--condition", "-c", help="batch_size, rank, layers, max_length, seed, device."),
     ] = None,
     shuffled: Annotated[
         bool, Option("--shuffled", help="Shuffle the labels: a control for the model.")
-    ] = False,
-    dry_run: Annotated[
-        bool, Option("--dry-run", help="Train nothing; estimate time and memory.")
     ] = False,
 ) -> None:
     """Put an NLI head on a base model (an encoder or a decoder) and train it.
 
     --data may be repeated (default: mnli). By default, the base is not frozen, and training takes 3
-    epochs with lr 5e-5. --base-file FILE OUTPUT trains a head for each base of a file; repeating
-    the command resumes the training. -c stop_on=matthews (or accuracy) stops after two epochs
-    without a better value on held-out pairs. --shuffled trains a control on the same pairs with
-    randomly shuffled labels.
+    epochs with lr 5e-5. Repeating the command resumes the training. --shuffled trains a control on
+    the same pairs with randomly shuffled labels.
     """
-    folder = _training_folder(base, output, base_file)
+    with pm.exceptions.writing(output):  # for example, the name is too long
+        existing = next(filter(Path.exists, (output, *output.parents)))
 
-    if base_file is None and base != "minilm":
+    if not existing.is_dir():
+        raise ParameterError(f"{existing} is a file, not a folder: name a folder.")
+    if base != "minilm":
         pm.models.sources.find(base)  # before training is imported, which takes seconds
 
-    data = data or ["mnli"]
     chosen = {"tuning": tuning, "epochs": epochs, "lr": lr}
     settings = {name: value for name, value in chosen.items() if value is not None}
     settings |= pm.checks.parse_parameters(condition or [])
     device = settings.pop("device", None)
-
     with pm.models.devices.computing_on(device):
-        if dry_run:
-            bases = [base] if base_file is None else pm.population(base_file)
-            raise typer.Exit(int(_print_costs(bases, data, settings)))
-
-        settings["shuffled"] = shuffled
-        if base_file is None:
-            results = [(folder, pm.training.train_nli(base, data, folder, **settings))]
-        else:
-            results = pm.training.train_heads(base_file, data, folder, **settings)
-
-        failed = False
-        for place, result in results:
-            failed |= isinstance(result, Exception)
-            typer.echo(f"{place}: {_describe_training(result)}")
-
-    raise typer.Exit(int(failed))
-
-
-def _print_costs(bases: list[str], data: list[str], settings: dict[str, object]) -> bool:
-    """Print the cost of training on each base, and return whether a base cannot be trained."""
-    failed = False
-
-    for base in bases:
-        try:
-            cost = pm.training.training_cost(base, data, **settings)
-        except PsychometricsError as error:
-            if len(bases) == 1:
-                raise
-            failed = True
-            typer.echo(f"{base}: {error}")
-            continue
-
-        typer.echo(
-            f"{base}: {cost['pairs']} pairs, {cost['steps']} steps, about "
-            f"{cost['seconds'] / 60:.1f} minutes and {cost['gigabytes']:.1f} GB of memory "
-            f"(measured on {cost['measured']} steps; nothing was trained)"
+        result = pm.training.train_nli(
+            base, data or ["mnli"], output, shuffled=shuffled, **settings
         )
 
-    return failed
+    typer.echo(f"{output}: {_describe_training(result)}")
 
 
-def _training_folder(base: str, output: Path | None, base_file: str | None) -> Path:
-    """Return the folder for the models; with --base-file, it is the only argument."""
-    if (output is None) == (base_file is None):
-        raise ParameterError("Name a base and a folder, or --base-file and a folder.")
-
-    folder = output or Path(base)
-    with pm.exceptions.writing(folder):  # for example, the name is too long
-        existing = next(filter(Path.exists, (folder, *folder.parents)))
-
-    if not existing.is_dir():
-        raise ParameterError(f"{existing} is a file, not a folder: name a folder.")
-    return folder
-
-
-def _describe_training(result: dict | Exception) -> str:
-    """Describe the result of training in one line: its manifest, or the error."""
-    if isinstance(result, Exception):
-        return f"not trained: {result}"
-
+def _describe_training(result: dict) -> str:
+    """Describe the manifest of a training in one line."""
     line = f"trained on {result['pairs']} pairs in {result['seconds']:.0f} s"
     if result["resumed_at"] == result["steps"]:
         line = "was already trained on the same pairs with the same settings"

@@ -112,7 +112,7 @@ def fill_template(
         text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         return str(text)
 
-    with _limited(name):
+    with _limit_time(name):
         text = fill(list(conversation))
         if not _holds(text, conversation):
             parts = [
@@ -143,7 +143,7 @@ def _holds(text: str, conversation: Sequence[dict[str, str]]) -> bool:
 
 
 @contextmanager
-def _limited(name: str) -> Iterator[None]:
+def _limit_time(name: str) -> Iterator[None]:
     """Stop the code in the block at its next line of Python after the time limit."""
     end = time.monotonic() + _SECONDS
 

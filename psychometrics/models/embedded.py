@@ -59,7 +59,7 @@ def load_embedded(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
 
     if source.kind != "embedded":
         raise RespondentError(f"There is no member '{name}': see `psychometrics population`.")
-    folder = source.own_folder
+    folder = source.local_folder
     recipe = source.recipe
     if not any(folder.glob("*.safetensors")):
         raise RespondentError(
@@ -112,9 +112,9 @@ def embedded_weights(
     weights["classifier.bias"] = torch.empty(len(NLI_LABELS))
 
     if source.recipe["tuning"] == "frozen":
-        weights |= _weights(source.own_folder / "head.safetensors")
+        weights |= _weights(source.local_folder / "head.safetensors")
     else:
-        _merge(weights, source.own_folder)
+        _merge(weights, source.local_folder)
 
     return weights, _tokenizer(base_path()), config
 
@@ -152,10 +152,10 @@ def load_masked_lm(
         base = base_path()
     else:
         source = find(name)
-        if source.base is None or not (source.own_folder / "head.safetensors").is_file():
+        if source.base is None or not (source.local_folder / "head.safetensors").is_file():
             return load_model(source, "masked")
 
-        folder = source.own_folder
+        folder = source.local_folder
         base = source.base
 
     model, tokenizer = load_model(base, "masked", fresh=True)

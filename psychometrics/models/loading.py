@@ -148,13 +148,13 @@ def load_model(
 
     _check_depth(source, model, config, report["unexpected_keys"])
     if not fresh:
-        ways = _ways(head, config, bool(report["unexpected_keys"]))
-        _check_trained(name, what, report["mismatched_keys"], missing, ways)
+        correction = _suggest_correction(head, config, bool(report["unexpected_keys"]))
+        _check_trained(name, what, report["mismatched_keys"], missing, correction)
 
     return model.eval(), tokenizer or load_tokenizer(source)
 
 
-def _choose_builder(name: str, what: str, head: str, config: PreTrainedConfig) -> Any:
+def _choose_builder(name: str, kind: str, head: str, config: PreTrainedConfig) -> Any:
     """Return transformers' class for a head; refuse an architecture that cannot have it."""
     import transformers
 
@@ -164,13 +164,34 @@ def _choose_builder(name: str, what: str, head: str, config: PreTrainedConfig) -
 
     if type(config) not in builder._model_mapping:
         raise RespondentError(
-            f"{name} cannot be loaded as {what}: it is a {config.model_type}{_ways(head, config)}.",
+            f"{name} cannot be loaded as {kind}: it is a {config.model_type}; "
+            f"{_suggest_correction(head, config)}.",
             kind="architecture",
         )
 
     if head == "causal" and not decodes(config):
         raise RespondentError(f"{name} ({config.model_type}): name a decoder.", kind="architecture")
     return builder
+
+
+def _suggest_correction(head: str, config: PreTrainedConfig, has_own_head: bool = True) -> str:
+    """Suggest what to do with a model that lacks a head."""
+    from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification
+
+    if head != "classifier":
+        return "name another model"
+
+    suggestions = []
+    if config.is_encoder_decoder:
+        suggestions.append("ask it with --mode options")
+    elif decodes(config):
+        suggestions.append("ask it with --mode options, --mode causal or --mode chat")
+    elif has_own_head and type(config) in AutoModelForMaskedLM._model_mapping:
+        suggestions.append("ask it with --mode mlm")
+    if type(config) in AutoModelForSequenceClassification._model_mapping:
+        suggestions.append("train a head on it with `psychometrics train-nli`")
+
+    return ", or ".join(suggestions or ["name an NLI model"])
 
 
 def _check_depth(
@@ -198,45 +219,23 @@ def _check_depth(
 
 
 def _check_trained(
-    name: str, what: str, mismatched: Iterable[tuple[Any, ...]], missing: set[str], ways: str
+    name: str, kind: str, mismatched: Iterable[tuple[Any, ...]], missing: set[str], correction: str
 ) -> None:
     """Refuse weights that have the wrong shape or are missing from the checkpoint."""
     if mismatched:
         key, *shapes = min(mismatched)
         stored, configured = (" × ".join(map(str, shape)) for shape in shapes)
         raise RespondentError(
-            f"{name} cannot be loaded as {what}: its {key} is {stored}, but its config.json asks "
+            f"{name} cannot be loaded as {kind}: its {key} is {stored}, but its config.json asks "
             f"for {configured}; copy both files again from one model.",
             kind="incomplete",
         )
 
     if missing:
         raise RespondentError(
-            f"{name} is not trained as {what}: it lacks {min(missing)}{ways}.", kind="architecture"
+            f"{name} is not trained as {kind}: it lacks {min(missing)}; {correction}.",
+            kind="architecture",
         )
-
-
-def _ways(head: str, config: PreTrainedConfig, has_own_head: bool = True) -> str:
-    """Suggest other ways to ask a model that has no classifier head."""
-    from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification
-
-    if head != "classifier":
-        return ""
-
-    modes = []
-    if type(config) in AutoModelForMaskedLM._model_mapping and has_own_head:
-        modes = ["mlm"]
-
-    if config.is_encoder_decoder:
-        modes = ["options"]
-    elif decodes(config):
-        modes = ["options", "causal", "chat"]
-
-    ways = [f"ask it with --mode {' or --mode '.join(modes)}"] if modes else []
-    if type(config) in AutoModelForSequenceClassification._model_mapping:
-        ways.append("train a head on it with `psychometrics train-nli`")
-
-    return f"; {', or '.join(ways or ['name an NLI model'])}"
 
 
 def _sees_and_writes(config: PreTrainedConfig) -> bool:
@@ -287,7 +286,7 @@ def load_config(source: Source | str | Path, **changes: object) -> PreTrainedCon
         changes = {"return_dict": True} | changes
 
     if source.base is not None:
-        settings = source.own_folder / "config.json"
+        settings = source.local_folder / "config.json"
         recorded = (read_json(name, settings) if settings.is_file() else {}) | source.recipe
         of_head = {key: recorded[key] for key in OF_HEADS if key in recorded}
         outputs = None if of_head else _outputs(source)
@@ -320,7 +319,7 @@ def _outputs(adapter: Source) -> int:
     from safetensors import safe_open
 
     heads = re.compile(r".*\b(classifier|score|out_proj|logits_proj)(\.\w+)?\.weight")
-    path = adapter.own_folder / "adapter_model.safetensors"
+    path = adapter.local_folder / "adapter_model.safetensors"
     with loading_errors(adapter.name, "an adapter"), safe_open(path, "np") as weights:
         names = [name for name in weights.keys() if "lora_" not in name]  # noqa: SIM118
         shapes = [weights.get_slice(name).get_shape() for name in names if heads.match(name)]
@@ -341,7 +340,7 @@ def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
     folder = source.fetch()
 
     if source.base is not None:
-        adapter = source.own_folder
+        adapter = source.local_folder
         if any((adapter / file).is_file() for file in TOKENIZER_FILES):
             folder = adapter  # it may have a padding token that the base lacks
 
@@ -432,14 +431,14 @@ def loading_errors(name: str, what: str) -> Iterator[None]:
 
 
 def _merge_adapter(
-    model: PreTrainedModel, adapter: Source, what: str, missing: set[str]
+    model: PreTrainedModel, adapter: Source, kind: str, missing: set[str]
 ) -> PreTrainedModel:
     """Merge an adapter into its base, after checking that no weights are missing."""
     from peft import PeftModel
 
-    with quietly(), loading_errors(adapter.name, what):
+    with quietly(), loading_errors(adapter.name, kind):
         warnings.filterwarnings("error", "Found missing adapter keys")
-        wrapped = PeftModel.from_pretrained(model, str(adapter.own_folder))
+        wrapped = PeftModel.from_pretrained(model, str(adapter.local_folder))
         saved = {name for name, _ in wrapped.named_parameters() if "modules_to_save" in name}
         merged: PreTrainedModel = wrapped.merge_and_unload()
 
@@ -448,7 +447,7 @@ def _merge_adapter(
     if random:
         base = adapter.base.name if adapter.base else ""
         raise RespondentError(
-            f"{adapter.name} is not trained as {what}: neither it nor its base "
+            f"{adapter.name} is not trained as {kind}: neither it nor its base "
             f"{base} has {random[0]}, which would be random; name a trained model.",
             kind="architecture",
         )

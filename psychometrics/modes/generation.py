@@ -106,11 +106,8 @@ def replies(
 
     Examples
     --------
-    >>> from tempfile import mkdtemp
     >>> from psychometrics.models.loading import load_model
-    >>> from psychometrics.models.random_weights import null_model
-    >>> model, tokenizer = load_model(null_model(mkdtemp()), "causal")
-    >>> tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }}{% endfor %}"
+    >>> model, tokenizer = load_model("smollm2", "causal")
     >>> hello = [{"role": "user", "content": "Hello, how are you?"}]
     >>> replies((model, tokenizer), [hello], forms=[[["fine", "bad"]]])[0]["finish_reason"]
     'stop'

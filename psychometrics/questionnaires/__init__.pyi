@@ -1,7 +1,7 @@
 from . import answers, library, model, perturbations, prompts, psychobench, readers, schema
 from .library import COMPASS, counts, load_questionnaire, load_questionnaires, questionnaire_names
 from .model import Item, Option, Questionnaire, Scale
-from .perturbations import perturbed, shuffled_words
+from .perturbations import perturbed
 from .psychobench import psychobench_keys
 
 __all__ = [
@@ -24,5 +24,4 @@ __all__ = [
     "questionnaire_names",
     "readers",
     "schema",
-    "shuffled_words",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -16,18 +16,15 @@ _PartT = TypeVar("_PartT", bound=Part)
 _WORDS = {
     "missing": "is missing; add this key",
     "extra_forbidden": "is not a known key; remove or rename it",
+    "model_type": "must be keys and values",
+    "dict_type": "must be keys and values",
     "tuple_type": "must be a list",
-    **dict.fromkeys(
-        ("model_type", "model_attributes_type", "dict_type"), "must be keys and values"
-    ),
     "string_type": "must be text in quotes",
     "int_type": "must be a whole number",
     "too_short": "needs at least one more entry",
     "too_long": "is too long; shorten it",
     "string_too_short": "is empty; write something",
-    "string_too_long": "must have at most 100 characters",
     "string_pattern_mismatch": "must be lower-case letters without accents, digits, - and _",
-    "recursion_loop": "contains itself; write it out",
 }
 
 
@@ -45,8 +42,8 @@ def parse_part(content: object, place: str, schema: type[_PartT]) -> _PartT:
     Raises
     ------
     QuestionnaireError
-        The content does not fit. The message is pydantic's list of mistakes, one per line with its
-        place. Mistakes in how parts fit together are listed once each part is correct.
+        The content does not fit. The message lists every mistake on a line with its place.
+        Mistakes in how parts fit together are listed once each part is correct.
 
     Examples
     --------
@@ -65,33 +62,29 @@ def parse_part(content: object, place: str, schema: type[_PartT]) -> _PartT:
         # A list that loses its wrong entries is not too short for that reason.
         mistakes = [
             mistake
-            for mistake in error.errors()
+            for mistake in error.errors(include_url=False)
             if mistake["type"] != "too_short"
             or mistake["ctx"]["actual_length"] == len(mistake["input"])
         ]
 
-    lines = [
-        f"{place}, {line}" for mistake in mistakes for line in _mistake_lines(mistake, content)
-    ]
-    # A repeated line is of no use, and an unprintable character could hide the rest of a line.
+    lines = []
+    for mistake in mistakes:
+        where = _format_place(mistake["loc"], content)
+        start = f"{place}, {where}: " if where else f"{place}, "
+        value = mistake["input"]
+        message = mistake["msg"].removeprefix("Value error, ")
+        message = _WORDS.get(mistake["type"], re.sub("^[A-Z][a-z]+ should", "must", message))
+        if message.startswith("must be") and isinstance(value, str | int | float | None):
+            message += f", got {value!r:.60}"
+        lines += [f"{start}{sentence}." for sentence in message.split("\n")]
+
+    raise QuestionnaireError(_join_lines(lines))
+
+
+def _join_lines(lines: Iterable[str]) -> str:
+    """Join different lines, without unprintable characters, which could hide the rest of a line."""
     shown = ["".join(c if c.isprintable() else repr(c)[1:-1] for c in line) for line in lines]
-    raise QuestionnaireError("\n".join(f"{line}." for line in dict.fromkeys(shown)))
-
-
-def _mistake_lines(mistake: Mapping[str, Any], content: dict[str, Any]) -> list[str]:
-    """Return one of pydantic's mistakes as lines with place and correction."""
-    place = _format_place(mistake["loc"], content)
-    value = mistake["input"]
-    if mistake["type"] == "value_error":
-        messages = str(mistake["ctx"]["error"]).split("\n")
-    else:
-        message = mistake["msg"][0].lower() + mistake["msg"][1:].replace("Input should", "must")
-        messages = [_WORDS.get(mistake["type"], message.replace("input should", "must"))]
-
-    lines = [f"{place}: {message}" if place else message for message in messages]
-    if messages[0].startswith("must be") and isinstance(value, str | int | float | None):
-        lines[0] += f", got {value!r:.60}"
-    return lines
+    return "\n".join(dict.fromkeys(shown))
 
 
 def _format_place(location: tuple[Any, ...], content: Any) -> str:
@@ -105,8 +98,9 @@ def _format_place(location: tuple[Any, ...], content: Any) -> str:
 
         if isinstance(key, int):
             name = content.get("id") if isinstance(content, dict) else None
-            part = re.sub("(?<!a)s$", "", re.sub("ies$", "ys", words.pop() if words else "part"))
-            words.append(f"{part} {key + 1}" + (f" ({name!s:.60})" if name else ""))
+            kind = words.pop() if words else "key"
+            kind = re.sub("(?<!a)s$", "", re.sub("ies$", "ys", kind))
+            words.append(f"{kind} {key + 1}" + (f" ({name!s:.60})" if name else ""))
         elif key != "[key]":
             words.append(f"{key!s:.60}")
 

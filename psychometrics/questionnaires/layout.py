@@ -1,12 +1,29 @@
-"""Parts of the project's layout that files in other layouts do not state."""
+"""Layouts of files that are converted into the project's layout, and parts that they share."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 import unicodedata
+from abc import abstractmethod
 from pathlib import Path
 from typing import Any
+
+from .model import Part
+
+
+class _Layout(Part):
+    """A file's content in another layout."""
+
+    @abstractmethod
+    def convert(self, path: Path) -> dict[str, Any]:
+        """Return the content in the project's layout.
+
+        Raises
+        ------
+        ValueError
+            The project's layout has no place for a part of the content.
+        """
 
 
 def _count_options(low: int, high: int, labels: dict[int, str]) -> list[dict[str, Any]]:

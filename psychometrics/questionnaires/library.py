@@ -11,7 +11,6 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-import sys
 from collections.abc import Iterable
 from importlib.metadata import entry_points
 from importlib.resources import files as files_of
@@ -139,7 +138,7 @@ def load_questionnaires(
 
     Examples
     --------
-    >>> [one.id for one in load_questionnaires(["gad7", load_questionnaire("phq9")])]
+    >>> [loaded.id for loaded in load_questionnaires(["gad7", load_questionnaire("phq9")])]
     ['gad7', 'phq9']
     """
     names: Any = questionnaires
@@ -166,14 +165,9 @@ def questionnaire_names() -> list[str]:
     return [*names, *sorted(set(_added_files()) - set(names))]
 
 
+@functools.cache  # reading the installed packages takes longer than a questionnaire
 def _added_files() -> dict[str, Path]:
     """Return the files of questionnaires that other packages add, by name."""
-    return _added_along(tuple(sys.path))
-
-
-@functools.cache  # reading the installed packages takes longer than a questionnaire
-def _added_along(_path: tuple[str, ...]) -> dict[str, Path]:
-    """Return the files that packages on the import path add."""
     files: dict[str, Path] = {}
     for point in entry_points(group="psychometrics.questionnaires"):
         folder = files_of(point.value)
@@ -233,15 +227,8 @@ def _find(name_or_path: str | Path) -> Path:
 
     names = questionnaire_names()
     name = str(name_or_path)[:100]
-    if re.fullmatch(r"16[ _-]?p(ersonalit\w*)?", name, re.IGNORECASE):
-        raise QuestionnaireError(
-            "16Personalities does not come with the project: its wording may not be shipped, and "
-            "only its owner's site scores it. Write the statements into a table, with scales of "
-            "your own, and run `psychometrics new-questionnaire TABLE`."
-        )
-
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f" (did you mean '{near[0]}'?)" if near else ""
+    close = difflib.get_close_matches(name, names, n=1)
+    hint = f" (did you mean '{close[0]}'?)" if close else ""
     raise QuestionnaireError(
         f"No questionnaire {name!r}{hint}: give one of {', '.join(names)}, or the path of a "
         "YAML, JSON or OSD file."

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
@@ -18,7 +18,6 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    ValidationError,
     WithJsonSchema,
     model_validator,
 )
@@ -78,7 +77,7 @@ def _unique(field: str) -> AfterValidator:
     """Refuse a list of parts in which two agree in a field."""
 
     def check(parts: tuple[Any, ...]) -> tuple[Any, ...]:
-        _each_once(tuple(f"{field} {getattr(part, field)}" for part in parts))
+        _each_once(tuple(f"{field} {getattr(entry, field)}" for entry in parts))
         return parts
 
     return AfterValidator(check)
@@ -145,24 +144,27 @@ class _Template(Part):
     terms: _Terms | None = None
 
     @model_validator(mode="after")
-    def _one_gap_each(self) -> _Template:
-        text = self.premise + self.hypothesis
-        gaps = re.findall(r"{([^{}]*)}", text)
-        unknown = set(gaps) - set(_PLACEHOLDERS)
-        if unknown:
-            raise ValueError(
-                f"unknown placeholder {{{min(unknown)}}}: the gaps are {{term}} and {{intensifier}}"
-            )
-
-        if set("{}") & set(re.sub(r"{[^{}]*}", "", text)):
-            raise ValueError("has a brace without its partner: write {term} or {intensifier}")
-
-        for name in _PLACEHOLDERS:
-            times = gaps.count(name)
-            if times != 1:
-                raise ValueError(f"needs {{{name}}} once in its two sentences, not {times} times")
-
+    def _check_sentences(self) -> _Template:
+        _check_gaps(self.premise + self.hypothesis)
         return self
+
+
+def _check_gaps(sentences: str) -> None:
+    """Refuse a premise and a hypothesis without exactly one gap for each placeholder."""
+    gaps = re.findall(r"{([^{}]*)}", sentences)
+    unknown = set(gaps) - set(_PLACEHOLDERS)
+    if unknown:
+        raise ValueError(
+            f"unknown placeholder {{{min(unknown)}}}: the gaps are {{term}} and {{intensifier}}"
+        )
+
+    if set("{}") & set(re.sub(r"{[^{}]*}", "", sentences)):
+        raise ValueError("has a brace without its partner: write {term} or {intensifier}")
+
+    for name in _PLACEHOLDERS:
+        times = gaps.count(name)
+        if times != 1:
+            raise ValueError(f"needs {{{name}}} once in its two sentences, not {times} times")
 
 
 class _Candidates(Part):
@@ -253,41 +255,32 @@ class Item(Part):
 
     @model_validator(mode="after")
     def _check_templates(self) -> Item:
-        mistakes = []
         for number, template in enumerate(self.templates, start=1):
             if not (template.terms or self.terms):
-                mistakes.append(f"template {number} has no terms; add source and inverse terms")
+                raise ValueError(f"template {number} has no terms; add source and inverse terms")
             if template in self.templates[: number - 1]:
-                mistakes.append(f"template {number} occurs twice; keep one")
+                raise ValueError(f"template {number} occurs twice; keep one")
 
         for number, candidate in enumerate(self.candidates, start=1):
-            mistakes += [f"in candidate {number}, {line}" for line in self._misfits(candidate)]
+            try:
+                self._check_candidate(candidate)
+            except ValueError as error:
+                raise ValueError(f"in candidate {number}, {error}") from None
 
-        if mistakes:
-            raise ValueError("\n".join(mistakes))
         return self
 
-    def _misfits(self, candidate: _Candidates) -> list[str]:
-        """Return the reasons why the item cannot use a candidate."""
+    def _check_candidate(self, candidate: _Candidates) -> None:
         if candidate.template > len(self.templates):
-            return [f"there is no template {candidate.template}; correct the number"]
+            raise ValueError(f"there is no template {candidate.template}; correct the number")
 
         template = self.templates[candidate.template - 1]
         terms = template.terms or self.terms
-        words = [*terms.source, *terms.inverse] if terms else []
-        twice = repeated([*words, *candidate.source, *candidate.inverse])
-        mistakes = [f"'{word}' occurs twice; keep one" for word in twice]
-        pairs = [(premise, template.hypothesis) for premise in candidate.premises]
-        pairs += [(template.premise, hypothesis) for hypothesis in candidate.hypotheses]
-
-        for premise, hypothesis in pairs:
-            try:
-                _Template(premise=premise, hypothesis=hypothesis)
-            except ValidationError as error:
-                reason = error.errors()[0]["ctx"]["error"]
-                mistakes.append(f"'{premise} {hypothesis}' {reason}; correct it")
-
-        return mistakes
+        words = (*terms.source, *terms.inverse) if terms else ()
+        _each_once((*words, *candidate.source, *candidate.inverse))
+        for premise in candidate.premises:
+            _check_gaps(premise + template.hypothesis)
+        for hypothesis in candidate.hypotheses:
+            _check_gaps(template.premise + hypothesis)
 
 
 class Questionnaire(Part):
@@ -317,55 +310,45 @@ class Questionnaire(Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _filled(cls, content: object) -> object:
+    def _fill_in(cls, content: object) -> object:
         """Expand ``items: all`` of a scale into a list, and a missing bias into zeros."""
         if not isinstance(content, dict):
             return content
 
-        items = content.get("items")
-        scales = content.get("scales")
+        content = dict(content)
         if isinstance(content.get("categories"), list | tuple):
-            content = {"bias": [0.0] * len(content["categories"])} | content
+            content.setdefault("bias", [0.0] * len(content["categories"]))
 
-        if not isinstance(scales, list | tuple):
-            return content
+        try:
+            ids = [str(item["id"]) for item in content["items"]] or ["all"]
+        except (KeyError, TypeError):
+            ids = ["all"]  # the items have mistakes, which their own rules report
 
-        items = items if isinstance(items, list | tuple) else ()  # their absence is told once
-        ids = [item.get("id") for item in items if isinstance(item, dict)]
-        ids = [name for name in ids if isinstance(name, str)]  # other ids are mistakes of the items
-        scales = [
-            scale | {"items": ids or ["all"]}
-            if isinstance(scale, dict) and scale.get("items") == "all"
-            else scale
-            for scale in scales
-        ]
+        scales = content.get("scales")
+        if isinstance(scales, list | tuple):
+            content["scales"] = [
+                scale | {"items": ids}
+                if isinstance(scale, dict) and scale.get("items") == "all"
+                else scale
+                for scale in scales
+            ]
 
-        return content | {"scales": scales}
+        return content
 
     @model_validator(mode="after")
     def _check_fit(self) -> Questionnaire:
-        mistakes = _item_mistakes(self) + _scale_mistakes(self) + _norm_mistakes(self)
-        if len(self.bias) not in (0, len(self.categories)):
-            mistakes.append("bias: must have one number for each category; correct it")
+        mistakes = [*_item_mistakes(self), *_scale_mistakes(self), *_norm_mistakes(self)]
         if mistakes:
             raise ValueError("\n".join(mistakes))
         return self
 
     def item(self, item_id: str) -> Item:
         """Return the item that has the given id."""
-        return self._part("item", self.items, item_id)
+        return _choose_part(f"{self.id} has no item", self.items, item_id)
 
     def scale(self, scale_id: str) -> Scale:
         """Return the scale that has the given id."""
-        return self._part("scale", self.scales, scale_id)
-
-    def _part(self, kind: str, parts: tuple[_PartT, ...], name: str) -> _PartT:
-        for part in parts:
-            if part.id == name:
-                return part
-
-        names = ", ".join([part.id for part in parts][:9])
-        raise ParameterError(f"{self.id} has no {kind} '{name}': it has {names} etc.")
+        return _choose_part(f"{self.id} has no scale", self.scales, scale_id)
 
     def members(self, scale: Scale) -> list[Item]:
         """Return the items of a scale, in the questionnaire's order."""
@@ -408,13 +391,24 @@ class Questionnaire(Part):
         return low / size, high / size
 
 
-def _item_mistakes(questionnaire: Questionnaire) -> list[str]:
-    """Return the mistakes in how the items fit the options, intensifiers and categories."""
-    mistakes = []
+def _choose_part(problem: str, parts: tuple[_PartT, ...], name: str) -> _PartT:
+    for entry in parts:
+        if entry.id == name:
+            return entry
+
+    names = ", ".join([entry.id for entry in parts][:9])
+    raise ParameterError(f"{problem} '{name}': it has {names} etc.")
+
+
+def _item_mistakes(questionnaire: Questionnaire) -> Iterator[str]:
+    """Yield the mistakes in how the items fit the options, intensifiers and categories."""
     if not any(item.templates or questionnaire.choices(item) for item in questionnaire.items):
-        mistakes.append("items: none has templates or options; add templates or options")
+        yield "items: none has templates or options; add templates or options"
 
     categories = len(questionnaire.categories)
+    if len(questionnaire.bias) not in (0, categories):
+        yield "bias: must have one number for each category; correct it"
+
     questions: dict[tuple[Any, ...], str] = {}
     for number, item in enumerate(questionnaire.items, start=1):
         place = f"item {number} ({item.id})"
@@ -426,61 +420,50 @@ def _item_mistakes(questionnaire: Questionnaire) -> list[str]:
             question = (scale, _fold(item.text), options, item.templates)
             twin = questions.setdefault(question, item.id)
             if twin != item.id:
-                mistakes.append(f"items: '{item.id}' is the same question as '{twin}'; keep one")
+                yield f"items: '{item.id}' is the same question as '{twin}'; keep one"
 
         if len(options) == 1:
-            mistakes.append(f"{place}: has only one option; add a second option")
-
+            yield f"{place}: has only one option; add a second option"
         if item.templates and not questionnaire.levels(item):
-            mistakes.append(
-                f"{place}: has templates, but there are no intensifiers; add intensifiers"
-            )
+            yield f"{place}: has templates, but there are no intensifiers; add intensifiers"
 
         shape = [len(row) for row in item.weights or ()]
-        if categories and shape != [categories] * len(options):
-            mistakes.append(
+        if (categories or shape) and shape != [categories] * len(options):
+            yield (
                 f"{place}: weights must be {len(options)} options by {categories} categories; "
                 "correct them"
             )
 
-        if item.weights and not categories:
-            mistakes.append(f"{place}: has weights, but there are no categories; add categories")
 
-    return mistakes
-
-
-def _scale_mistakes(questionnaire: Questionnaire) -> list[str]:
-    """Return the mistakes in how the scales fit the items and each other."""
+def _scale_mistakes(questionnaire: Questionnaire) -> Iterator[str]:
+    """Yield the mistakes in how the scales fit the items and each other."""
     if not questionnaire.scales and not questionnaire.categories:
-        return ["scales: is missing; add scales or categories"]
+        yield "scales: is missing; add scales or categories"
 
-    mistakes = []
     ids = {item.id for item in questionnaire.items}
     tops = {scale.id for scale in questionnaire.scales if scale.parent is None}
     for scale in questionnaire.scales:
         place = f"scale {scale.id}"
         if scale.parent not in {None, *tops}:
-            mistakes.append(f"{place}: its parent must be a scale without a parent; correct it")
-
-        strays = [name for name in scale.items if name not in ids]
-        mistakes += [f"{place}: there is no item '{name}'; correct it" for name in strays]
-        strays = [name for name in scale.reverse if name not in scale.items]
-        mistakes += [
-            f"{place}: reverses '{name}', which is not one of its items" for name in strays
-        ]
-
-    return mistakes
+            yield f"{place}: its parent must be a scale without a parent; correct it"
+        for name in scale.items:
+            if name not in ids:
+                yield f"{place}: there is no item '{name}'; correct it"
+        for name in scale.reverse:
+            if name not in scale.items:
+                yield f"{place}: reverses '{name}', which is not one of its items"
 
 
-def _norm_mistakes(questionnaire: Questionnaire) -> list[str]:
-    """Return the norms whose scale is missing, or whose values its options do not allow."""
-    names = [f"{norm.scale}, {norm.group}" for norm in questionnaire.norms]
-    mistakes = [f"norms: '{name}' occurs twice; keep one" for name in repeated(names)]
+def _norm_mistakes(questionnaire: Questionnaire) -> Iterator[str]:
+    """Yield the norms whose scale is missing, or whose values its options do not allow."""
+    for name in repeated([f"{norm.scale}, {norm.group}" for norm in questionnaire.norms]):
+        yield f"norms: '{name}' occurs twice; keep one"
+
     scales = {scale.id: scale for scale in questionnaire.scales}
     for norm in questionnaire.norms:
         scale = scales.get(norm.scale)
         if scale is None:
-            mistakes.append(f"norms: there is no scale '{norm.scale}'; correct it")
+            yield f"norms: there is no scale '{norm.scale}'; correct it"
             continue
 
         try:
@@ -491,12 +474,10 @@ def _norm_mistakes(questionnaire: Questionnaire) -> list[str]:
 
         ends = as_sum + as_mean
         if not min(ends) <= norm.mean <= max(ends) or norm.sd > max(ends) - min(ends):
-            mistakes.append(
+            yield (
                 f"norms: {norm.scale}, {norm.group}: mean {norm.mean:g}, SD {norm.sd:g} do not "
                 "fit its options; correct them"
             )
-
-    return mistakes
 
 
 def _fold(text: str) -> str:

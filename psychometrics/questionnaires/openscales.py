@@ -7,15 +7,13 @@ score is refused, so that no score differs from its definition in the file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field
 
+from .layout import _Layout, _make_identifier
 from .model import Part
-
-_MODES = {"mean_coded": "mean", "sum_coded": "sum"}
-_BEYOND = ("scores", "transform", "value_map", "item_coding")
 
 
 def _likert(name: str) -> Any:
@@ -23,9 +21,18 @@ def _likert(name: str) -> Any:
     return Field(None, validation_alias=AliasChoices(f"likert_{name}", name))
 
 
-def _keyed(items: object) -> object:
+def _add_keys(items: object) -> object:
     """Return items with their keys; in a plain list all keys are positive."""
     return dict.fromkeys(items, 1) if isinstance(items, list) else items
+
+
+def _refuse(value: object) -> None:
+    """Refuse a key of a score, unless it is empty."""
+    if value:
+        raise ValueError("makes the score more than a sum or a mean; write the scales as YAML")
+
+
+_Absent = Annotated[None, BeforeValidator(_refuse)]
 
 
 class _Loose(Part):
@@ -52,19 +59,15 @@ class _Entry(_Points):
     visible_when: Any = None
 
 
-class _Score(Part):
-    model_config = ConfigDict(extra="allow")
+class _Score(_Loose):
+    """A sum or a mean; the last four keys would make it more than that."""
 
-    method: str
-    items: Annotated[dict[str, Literal[-1, 0, 1]], BeforeValidator(_keyed)] = Field({})
-
-    def obstacle(self) -> str | None:
-        """Return the reason why the score is more than a sum or a mean."""
-        if self.method not in _MODES:
-            return f"the method {self.method}"
-
-        keys = self.model_extra or {}
-        return next((f"`{key}`" for key in _BEYOND if keys.get(key)), None)
+    method: Literal["mean_coded", "sum_coded"]
+    items: Annotated[dict[str, Literal[-1, 0, 1]], BeforeValidator(_add_keys)] = Field({})
+    scores: _Absent = None
+    transform: _Absent = None
+    value_map: _Absent = None
+    item_coding: _Absent = None
 
 
 class _Definition(_Loose):
@@ -73,26 +76,16 @@ class _Definition(_Loose):
     likert_options: _Points = _Points()
     parameters: dict[str, dict[str, Any]] = Field({})
     items: tuple[_Entry, ...]
-    scoring: dict[str, _Score] = Field({})
+    scoring: Annotated[dict[str, _Score], Field(min_length=1)]
 
 
-class _OpenScale(_Loose):
+class _OpenScale(_Layout):
     """A questionnaire of OpenScales, without the items that no score uses."""
+
+    model_config = ConfigDict(extra="ignore")
 
     definition: _Definition
     translations: Annotated[dict[str, dict[str, Any]], Field(min_length=1)]
-
-    @model_validator(mode="after")
-    def _can_be_scored(self) -> _OpenScale:
-        obstacle = next(self._obstacles(), None)
-        if obstacle:
-            raise ValueError(f"{obstacle}; write the questionnaire as YAML with scales of your own")
-        return self
-
-    @property
-    def _scored(self) -> set[str]:
-        scores = self.definition.scoring.values()
-        return {name for score in scores for name, key in score.items.items() if key}
 
     @property
     def _language(self) -> str:
@@ -104,92 +97,78 @@ class _OpenScale(_Loose):
         text = re.sub(r"</?(?:br|p|div|h\d|li|ul|ol)\b[^>]*>", " ", text)
         return " ".join(re.sub(r"</?[a-zA-Z][^>]*>", "", text).split())
 
-    def _obstacles(self) -> Iterator[str]:
-        """Yield the parts of the file that this package cannot ask or score."""
-        if not self.definition.scoring:
-            yield "scoring: defines no score"
-
-        for name, score in self.definition.scoring.items():
-            obstacle = score.obstacle()
-            if obstacle:
-                yield f"scoring, {name}: {obstacle} is more than a sum or a mean"
-
-        likert = {item.id for item in self.definition.items if item.type in ("likert", "multi")}
-        for name in sorted(self._scored - likert):
-            yield f"item {name}: is scored, but is neither a Likert item nor a choice"
-
-        section = None
-        for item in self.definition.items:
-            if item.type == "section":
-                section = item.visible_when
-
-            if item.id not in self._scored:
-                continue
-
-            if not (self._met(section) and self._met(item.visible_when)):
-                yield f"item {item.id}: is not asked of everyone"
-
-            if re.search(r"<img|\{", str(self.translations[self._language].get(item.text_key))):
-                yield f"item {item.id}: shows a picture or a text that is filled in"
-
-            if not all(isinstance(option, dict) for option in item.options):
-                yield f"item {item.id}: has options without a value"
-
-            labels = item.labels or self.definition.likert_options.labels
-            values = self._values(item)
-            if item.type == "likert" and labels and len(labels) != len(values):
-                yield f"item {item.id}: has {len(labels)} labels for {len(values)} values"
-
-    def _met(self, condition: Any) -> bool:
+    def _is_met(self, condition: Any) -> bool:
         """Return whether the default value of a parameter meets a condition."""
         if not condition:
             return True
         if not isinstance(condition, dict) or condition.get("operator") != "equals":
             return False
+        parameter = self.definition.parameters.get(str(condition.get("parameter")), {})
+        default = str(parameter.get("default")).lower()
+        return bool(parameter) and str(condition.get("value")).lower() == default
 
-        parameter = self.definition.parameters.get(str(condition.get("parameter")))
-        if parameter is None:
-            return False
-        return str(condition.get("value")).lower() == str(parameter.get("default")).lower()
+    def _select_items(self) -> list[_Entry]:
+        """Return the items that a score uses; refuse those that a questionnaire cannot hold."""
+        scores = self.definition.scoring.values()
+        scored = {name for score in scores for name, key in score.items.items() if key}
+        items = []
+        section = None
+        for item in self.definition.items:
+            if item.type == "section":
+                section = item.visible_when
+            if item.id not in scored or item.type not in ("likert", "multi"):
+                continue
 
-    def _values(self, item: _Entry) -> range:
-        """Return the values of a Likert item: its own, or else the values of the scale."""
-        usual = self.definition.likert_options
-        low = next((end for end in (item.min, usual.min) if end is not None), 1)
-        high = item.max
-        if high is None and not item.points:
-            high = usual.max
-        if high is None:
-            high = low + (item.points or usual.points or 0) - 1
-        return range(low, high + 1)
+            if not (self._is_met(section) and self._is_met(item.visible_when)):
+                raise ValueError(f"item {item.id}: is not asked of everyone")
+            if re.search(r"<img|\{", str(self.translations[self._language].get(item.text_key))):
+                raise ValueError(f"item {item.id}: shows a picture or a text that is filled in")
+            items.append(item)
+
+        strays = scored - {item.id for item in items}
+        if strays:
+            raise ValueError(f"item {min(strays)}: is scored, but is not a Likert item or a choice")
+        return items
 
     def _options(self, item: _Entry) -> list[dict[str, Any]]:
         """Return an item's options; a scale point without a label is named by its number."""
+        usual = self.definition.likert_options
         if item.type == "multi":
+            if not all(isinstance(option, dict) for option in item.options):
+                raise ValueError(f"item {item.id}: has options without a value")
             texts = [option.get("value") for option in item.options]
             values = [int(v) if str(v).lstrip("-").isdigit() else v for v in texts]
             keys = [option.get("text_key") for option in item.options]
         else:
-            values = list(self._values(item))
-            keys = list(item.labels or self.definition.likert_options.labels or values)
+            low = next((end for end in (item.min, usual.min) if end is not None), 1)
+            high = item.max
+            if high is None and not item.points:
+                high = usual.max
+            if high is None:
+                high = low + (item.points or usual.points or 0) - 1
+            values = list(range(low, high + 1))
+            keys = list(item.labels or usual.labels or values)
 
+        if len(keys) != len(values):
+            raise ValueError(f"item {item.id}: has {len(keys)} labels for {len(values)} values")
         return [
             {"value": value, "label": self._text(key) or str(value)}
             for value, key in zip(values, keys, strict=True)
         ]
 
-    def ours(self) -> dict[str, Any]:
+    def convert(self, path: Path) -> dict[str, Any]:
         """Return the questionnaire in the project's layout."""
         definition = self.definition
-        about = definition.scale_info
+        info = definition.scale_info
         titles = {dimension.get("id"): dimension.get("name") for dimension in definition.dimensions}
-        asked = [item for item in definition.items if item.id in self._scored]
+        entries = self._select_items()
 
-        heads = [item.question_head or definition.likert_options.question_head for item in asked]
-        shared = self._text(heads[0] if len(set(heads)) == 1 else None)
+        heads = [item.question_head or definition.likert_options.question_head for item in entries]
+        instructions = self._text(heads[0] if len(set(heads)) == 1 else None)
         items = []
-        for item, head in zip(asked, heads, strict=True):
-            text = f"{'' if shared else self._text(head)} {self._text(item.text_key)}".strip()
+        for item, head in zip(entries, heads, strict=True):
+            start = "" if instructions else self._text(head)
+            text = f"{start} {self._text(item.text_key)}".strip()
             items.append({"id": item.id, "text": text, "options": self._options(item)})
 
         scales = []
@@ -197,18 +176,21 @@ class _OpenScale(_Loose):
             scale: dict[str, Any] = {"id": name, "title": str(titles.get(name) or name)}
             scale["items"] = [item for item, key in score.items.items() if key]
             scale["reverse"] = [item for item, key in score.items.items() if key < 0]
-            scales.append(scale | {"mode": _MODES[score.method]})
+            scales.append(scale | {"mode": score.method.removesuffix("_coded")})
 
-        title = about.get("name")
-        licence = [about[key] for key in ("license", "license_url") if about.get(key)]
+        title = info.get("name")
+        licence = [info[key] for key in ("license", "license_url") if info.get(key)]
         return {
+            # The prefix separates its answers from those of a shipped questionnaire of this name.
+            "id": f"osd-{_make_identifier(path.stem)}",
+            "source": path.name,
             "title": title,
-            "short_title": about.get("abbreviation") or title,
+            "short_title": info.get("abbreviation") or title,
             "measures": ", ".join(scale["title"] for scale in scales),
             "language": self._language,
-            "citation": about.get("citation") or title,
+            "citation": info.get("citation") or title,
             "licence": ", ".join(map(str, licence)) or "not stated",
-            "instructions": shared or None,
+            "instructions": instructions or None,
             "items": items,
             "scales": scales,
         }

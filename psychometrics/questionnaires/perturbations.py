@@ -98,38 +98,6 @@ def perturbed(
     return parse_part(content, f"{questionnaire.id}-{suffix}", Questionnaire)
 
 
-def shuffled_words(questionnaire: Questionnaire, seed: int = 0) -> Questionnaire:
-    """Put the words of every item, without the full stop, into random order.
-
-    Parameters
-    ----------
-    questionnaire : Questionnaire
-    seed : int
-
-    Returns
-    -------
-    Questionnaire
-
-    Examples
-    --------
-    >>> from psychometrics import load_questionnaire
-    >>> mini = load_questionnaire("ipip20")
-    >>> len(shuffled_words(mini).items[0].text.split()) == len(mini.items[0].text.split())
-    True
-    """
-    check_loaded([questionnaire])
-    check_numbers(seed=seed)
-    rng = np.random.default_rng(seed)
-    items = []
-    for item in questionnaire.items:
-        words = item.text.rstrip(".").split()
-        text = " ".join(words[i] for i in rng.permutation(len(words)))
-        items.append(item.model_copy(update={"text": text}))
-    return questionnaire.model_copy(
-        update={"id": f"{questionnaire.id}_shuffled", "items": tuple(items)}
-    )
-
-
 def _mistype_item(item: Item, rng: np.random.Generator) -> Item:
     templates = []
     for template in item.templates:
@@ -178,21 +146,21 @@ _FRAMES = {
 
 
 def _reword(
-    questionnaire: Questionnaire, item: Item, how: str, rng: np.random.Generator, texts: bool
+    questionnaire: Questionnaire, item: Item, change: str, rng: np.random.Generator, texts: bool
 ) -> Item:
     """Reword or deny an item, and the premises of its English templates in the same way."""
     statement = questionnaire.statement(item)
     english = questionnaire.language == "en"
     phrase = not questionnaire.stem and item.text[-1] not in ".?!"
-    changed: dict[str, Any] = {"paraphrases": (), "negated": None}
+    update: dict[str, Any] = {"paraphrases": (), "negated": None}
 
-    if how == "negation":
+    if change == "negation":
         key = "negated"
         text = item.negated
         by_rule = _deny_phrase if phrase else _deny_sentence
         premise = _deny_whole
         weights = None if item.weights is None else item.weights[::-1]
-        changed |= {"keying": -item.keying, "weights": weights}
+        update |= {"keying": -item.keying, "weights": weights}
     else:
         key = "paraphrases"
         frame = int(rng.integers(3))
@@ -214,14 +182,14 @@ def _reword(
 
         statement = reworded
 
-    changed["text"] = statement
-    changed["templates"] = tuple(
+    update["text"] = statement
+    update["templates"] = tuple(
         template.model_copy(update={"premise": premise(template.premise)})
         for template in item.templates
         if english
     )
 
-    return item.model_copy(update=changed)
+    return item.model_copy(update=update)
 
 
 def _put_into_frame(text: str, frame: int, phrase: bool) -> str:

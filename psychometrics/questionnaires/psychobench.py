@@ -15,13 +15,13 @@ from typing import Annotated, Any, Literal
 
 import pandas as pd
 import yaml
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from ..data import fetch
 from ..exceptions import QuestionnaireError
 from ..paths import data_dir
 from .checking import parse_part
-from .layout import _count_options, _describe_file, _make_identifier
+from .layout import _count_options, _describe_file, _Layout, _make_identifier
 from .model import Part, Questionnaire
 
 _Whole = Annotated[int, Field(strict=True)]
@@ -116,19 +116,20 @@ def _upstream_entry(name: str) -> dict[str, Any]:
     """Return PsychoBench's entry for a scale, with the project's corrections of the wording."""
     entry = _upstream_file()[psychobench_keys()[name]["upstream"]]
     entry = {**entry, "questions": dict(entry["questions"])}
-    known = pd.read_csv(data_dir() / "norms" / "corrections.csv", keep_default_na=False)
-    for row in known[(known["questionnaire"] == name) & (known["kind"] == "wording")].itertuples():
-        part = entry["questions"]
+    corrections = pd.read_csv(data_dir() / "norms" / "corrections.csv", keep_default_na=False)
+    chosen = (corrections["questionnaire"] == name) & (corrections["kind"] == "wording")
+    for row in corrections[chosen].itertuples():
+        texts = entry["questions"]
         place = row.place.removeprefix("item ")
         if row.place == "prompt":
-            part = entry
+            texts = entry
 
-        if row.upstream not in part[place]:
+        if row.upstream not in texts[place]:
             raise QuestionnaireError(
                 f"data/norms/corrections.csv, {name}, {row.place}: upstream lacks '{row.upstream}'."
             )
 
-        part[place] = part[place].replace(row.upstream, row.ours)
+        texts[place] = texts[place].replace(row.upstream, row.ours)
 
     return entry
 
@@ -146,7 +147,7 @@ class _Category(Part):
     crowd: tuple[_Crowd, ...] = ()
 
 
-class _PsychoBench(Part):
+class _PsychoBench(_Layout):
     """One entry of PsychoBench's ``questionnaires.json``."""
 
     name: str
@@ -156,39 +157,21 @@ class _PsychoBench(Part):
     scale: _Whole
     compute_mode: Literal["AVG", "SUM"]
     reverse: tuple[_Whole, ...] = ()
-    categories: tuple[_Category, ...]
+    categories: Annotated[tuple[_Category, ...], Field(min_length=1)]
 
-    @property
-    def range(self) -> tuple[int, int]:
-        """The lowest and highest answers; the file has their sum, and the prompt often both."""
-        spoken = re.search(r"from (-?\d{1,4}) to (-?\d{1,4})(?!\d)", self.prompt)
-        low = int(spoken[1]) if spoken and int(spoken[1]) + int(spoken[2]) == self.scale else 1
-        return low, self.scale - low
-
-    @model_validator(mode="after")
-    def _adds_up(self) -> _PsychoBench:
-        low, high = self.range
-        found = [
-            f"reverse: there is no question {number}; correct it"
-            for number in self.reverse
-            if str(number) not in self.questions
-        ]
-
-        if not self.categories:
-            found.append(
-                "categories: names no scale, so nothing can be scored (16P is scored by its "
-                "owner's site alone); add your own, each with cat_name and cat_questions"
-            )
-
-        if not low < high <= low + 100:
-            found.append(f"scale: must be the lowest plus the highest answer, got {self.scale}")
-
-        if found:
-            raise ValueError("\n".join(found))
-        return self
-
-    def ours(self, path: Path) -> dict[str, Any]:
+    def convert(self, path: Path) -> dict[str, Any]:
         """Return the entry in the project's layout."""
+        for number in self.reverse:
+            if str(number) not in self.questions:
+                raise ValueError(f"reverse: there is no question {number}; correct it")
+
+        # The file has the sum of the lowest and highest answers, and the prompt often both.
+        ends = re.search(r"from (-?\d{1,4}) to (-?\d{1,4})(?!\d)", self.prompt)
+        low = int(ends[1]) if ends and int(ends[1]) + int(ends[2]) == self.scale else 1
+        high = self.scale - low
+        if not low < high <= low + 100:
+            raise ValueError(f"scale: must be the lowest plus the highest answer, got {self.scale}")
+
         stem = _make_identifier(path.stem)
         names = _scale_ids([category.cat_name for category in self.categories])
         scales = []
@@ -210,7 +193,7 @@ class _PsychoBench(Part):
             "measures": ", ".join(category.cat_name for category in self.categories),
             "instructions": self.prompt,
             "system": self.inner_setting,
-            "options": _count_options(*self.range, labels),
+            "options": _count_options(low, high, labels),
             "items": [{"id": f"{stem}_{i}", "text": text} for i, text in self.questions.items()],
             "scales": scales,
             "norms": norms,

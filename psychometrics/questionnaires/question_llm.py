@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field
 
-from .layout import _count_options, _describe_file
+from .layout import _count_options, _describe_file, _Layout
 from .model import Part
 
 _Truth = BeforeValidator(
@@ -29,7 +29,7 @@ _INDICES = {"numerical": "numeric", "alphabetical": "alphabetical", "alphabetica
             "alphabetical", "alphabetical_l": "lowercase"}  # fmt: skip
 
 
-class _QuestionLlm(Part):
+class _QuestionLlm(_Layout):
     """A file of question_llm, with Likert items (``choice_descs``), choices or true/false."""
 
     model_config = ConfigDict(str_strip_whitespace=False)
@@ -46,28 +46,7 @@ class _QuestionLlm(Part):
     choice_descs: tuple[str, ...] | None = None
     data: dict[str, _Question]
 
-    def labels(self, question: _Question) -> tuple[str, ...]:
-        """Return the options of a question: its own options, the file's, or true and false."""
-        return question.choices or self.choice_descs or ("True", "False")
-
-    @model_validator(mode="after")
-    def _scored(self) -> _QuestionLlm:
-        if self.seed is not None and (self.choice_descs or not self.categories):
-            raise ValueError("seed: shuffles the `choices` of questions with scores; remove it")
-
-        for key, question in self.data.items():
-            if (question.answer is None) == (self.categories is None) or (
-                question.answer and question.scores
-            ):
-                raise ValueError(f"data, {key}: needs either an `answer` or scores by `categories`")
-
-            labels = self.labels(question)
-            if question.answer and question.answer not in labels:
-                raise ValueError(f"data, {key}, answer: must be one of {', '.join(labels)}")
-
-        return self
-
-    def prompt(self) -> dict[str, Any]:
+    def _prompt(self) -> dict[str, Any]:
         """Return the prompt that the library makes, with the library's defaults."""
         stated = (self.prompt_template, self.choice_delim, self.index_type)
         index = self.index_type or ("numerical" if self.choice_descs else "alphabetical")
@@ -75,22 +54,30 @@ class _QuestionLlm(Part):
             "template": self.prompt_template or "{question}\n{choices}",
             "delimiter": ". " if self.choice_delim is None else self.choice_delim,
             "labels": _INDICES[index],
-            "usual": any(part is not None for part in stated),
+            "usual": any(setting is not None for setting in stated),
         }
 
-    def ours(self, path: Path) -> dict[str, Any]:
+    def convert(self, path: Path) -> dict[str, Any]:
         """Return the file in the project's layout; true/false items count correct and incorrect."""
-        items = []
-        luck = np.random.RandomState(self.seed)
+        if self.seed is not None and (self.choice_descs or not self.categories):
+            raise ValueError("seed: shuffles the `choices` of questions with scores; remove it")
 
+        items = []
+        generator = np.random.RandomState(self.seed)
         for key, question in self.data.items():
-            labels: Sequence[str] = self.labels(question)
+            labels: Sequence[str] = question.choices or self.choice_descs or ("True", "False")
             weights: Sequence[Sequence[float]] | None = question.scores
-            if question.answer:
+            is_known = question.answer is not None
+            if is_known == bool(self.categories) or (is_known and weights):
+                raise ValueError(f"data, {key}: needs either an `answer` or scores by `categories`")
+
+            if is_known:
+                if question.answer not in labels:
+                    raise ValueError(f"data, {key}, answer: must be one of {', '.join(labels)}")
                 weights = [(1, 0) if label == question.answer else (0, 1) for label in labels]
 
             if self.seed is not None:  # the library's own draw
-                order = luck.choice(len(labels), len(labels), replace=False)
+                order = generator.choice(len(labels), len(labels), replace=False)
                 labels = [labels[i] for i in order]
                 weights = [weights[i] for i in order if weights and i < len(weights)]
 
@@ -102,7 +89,7 @@ class _QuestionLlm(Part):
         return _describe_file(path, path.stem) | {
             "measures": ", ".join(categories),
             "instructions": self.instruction or "Choose the option that fits best.",
-            "prompt": self.prompt(),
+            "prompt": self._prompt(),
             "items": items,
             "categories": categories,
             "bias": self.categories_bias or [0.0] * len(categories),

@@ -11,13 +11,13 @@ import itertools
 import json
 import re
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import yaml
 
 from ..exceptions import QuestionnaireError
-from .checking import parse_part
-from .layout import _make_identifier
+from .checking import _join_lines, parse_part
+from .layout import _Layout
 from .model import repeated
 from .openscales import _OpenScale
 from .psychobench import _PsychoBench
@@ -36,74 +36,79 @@ def read(path: Path, place: str) -> Any:
     Raises
     ------
     QuestionnaireError
-        The file is malformed.
+        The file is malformed, or holds what the project's layout cannot.
     """
     suffix = path.suffix.lower()
-    if suffix == ".osd":
-        # The prefix separates its answers from those of a shipped questionnaire of the same name.
-        named = {"id": f"osd-{_make_identifier(path.stem)}", "source": path.name}
-        return parse_part(_parse_json(path, place), place, _OpenScale).ours() | named
-
-    if suffix != ".json":
+    if suffix not in (".json", ".osd"):
         return _parse_yaml(path, place)
 
     content = _parse_json(path, place)
-    entry = content[0] if isinstance(content, list) and len(content) == 1 else content
-    if isinstance(entry, list):
-        raise QuestionnaireError(f"{place}: holds {len(entry)} questionnaires; split the file.")
-    keys = set(entry) if isinstance(entry, dict) else set()
-    if len(keys & set(_PsychoBench.model_fields)) > len(keys & set(_QuestionLlm.model_fields)):
-        return parse_part(entry, place, _PsychoBench).ours(path)
-    return parse_part(entry, place, _QuestionLlm).ours(path)
+    if isinstance(content, list) and len(content) == 1:
+        content = content[0]
+    if isinstance(content, list):
+        raise QuestionnaireError(f"{place}: holds {len(content)} questionnaires; split the file.")
+
+    keys = set(content) if isinstance(content, dict) else set()
+    layout: type[_Layout] = _QuestionLlm
+    if suffix == ".osd":
+        layout = _OpenScale
+    elif len(keys & set(_PsychoBench.model_fields)) > len(keys & set(_QuestionLlm.model_fields)):
+        layout = _PsychoBench
+
+    try:
+        return parse_part(content, place, layout).convert(path)
+    except QuestionnaireError:
+        raise
+    except ValueError as error:
+        raise QuestionnaireError(_join_lines([f"{place}, {error}."])) from None
 
 
 class _StrictLoader(yaml.SafeLoader):
     """YAML's safe loader, except that 1:30 and dates stay text and repeated keys are an error."""
 
     yaml_implicit_resolvers: ClassVar = {
-        first: [pair for pair in resolvers if pair[0].rpartition(":")[2] in ("null", "bool")]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        sign: [pair for pair in resolvers if pair[0].rpartition(":")[2] in ("null", "bool")]
+        for sign, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
     def get_single_node(self) -> yaml.Node | None:
         node = super().get_single_node()
-        if node is not None and _size(node, {}) > _MOST_NODES:
+        if node is not None and _count_values(node, {}) > _MOST_VALUES:
             problem = "it repeats itself too often through aliases (*name)"
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
         return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
-        seen = set()
-        for key_node, _ in node.value:
+        keys = set()
+        problem = None
+        for key_node, _value_node in node.value:
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, str):
                 problem = f"the key {key!r} is not text: put it in quotes"
-            elif key in seen:
-                problem = f"'{key}' occurs twice: keep one"
-            else:
-                seen.add(key)
-                continue
-
-            raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
+            elif key in keys:
+                problem = f"{key!r} occurs twice: keep one"
+            if problem:
+                raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
+            keys.add(key)
 
         mapping: dict[str, Any] = super().construct_mapping(node, deep)
         return mapping
 
 
-_MOST_NODES = 200_000
-_LARGEST = 8 << 20
 # Limits of a file: values after expanding aliases, bytes, depth of brackets.
+_MOST_VALUES = 200_000
+_MOST_BYTES = 8 << 20
 _DEEPEST = 60
 
 
-def _size(node: yaml.Node, known: dict[int, int]) -> int:
+def _count_values(node: yaml.Node, counts: dict[int, int]) -> int:
     """Return the number of values below a node, counting an alias each time that it is used."""
     if isinstance(node, yaml.ScalarNode):
         return 1
-    if id(node) not in known:
-        parts = itertools.chain(*node.value) if isinstance(node, yaml.MappingNode) else node.value
-        known[id(node)] = 1 + sum(_size(part, known) for part in parts)
-    return known[id(node)]
+    if id(node) not in counts:
+        nodes = itertools.chain(*node.value) if isinstance(node, yaml.MappingNode) else node.value
+        counts[id(node)] = 1 + sum(_count_values(inner, counts) for inner in nodes)
+    return counts[id(node)]
 
 
 _NUMBERS = {  # YAML 1.2's numbers, with a limited length
@@ -111,8 +116,6 @@ _NUMBERS = {  # YAML 1.2's numbers, with a limited length
     "float": r"[-+]?(\d{1,30}\.\d{0,30}|\.\d{1,30}|\d{1,30}(?=[eE]))([eE][-+]?\d{1,3})?$"
     r"|[-+]?\.(inf|Inf|INF)$|\.(nan|NaN|NAN)$",
 }
-
-
 for _kind, _pattern in _NUMBERS.items():
     _StrictLoader.add_implicit_resolver(
         f"tag:yaml.org,2002:{_kind}", re.compile(_pattern, re.ASCII), list("-+0123456789.")
@@ -124,10 +127,12 @@ _StrictLoader.add_constructor(
 
 def _read_text(path: Path, place: str) -> str:
     try:
-        if path.exists() and not path.is_file():
+        if path.exists() and not path.is_file():  # reading a pipe may never end
             raise QuestionnaireError(f"{place}: is not a file; name a file.")
-        if path.stat().st_size > _LARGEST:
-            raise QuestionnaireError(f"{place}: has more than {_LARGEST >> 20} MB; split the file.")
+        if path.stat().st_size > _MOST_BYTES:
+            raise QuestionnaireError(
+                f"{place}: has more than {_MOST_BYTES >> 20} MB; split the file."
+            )
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise QuestionnaireError(f"{place}: is not text; save the file as UTF-8.") from None
@@ -140,7 +145,7 @@ def _read_text(path: Path, place: str) -> str:
 def _parse_yaml(path: Path, place: str) -> object:
     text = _read_text(path, place)
     try:
-        if re.search(rf"(?:[\[{{]\s*){{{_DEEPEST}}}", text):  # the parser would need minutes
+        if re.search(rf"(?:[\[{{]\s*){{{_DEEPEST}}}", text):  # the parser slows down with each
             raise RecursionError
         return yaml.load(text, Loader=_StrictLoader)
     except yaml.MarkedYAMLError as error:
@@ -160,17 +165,18 @@ def _parse_yaml(path: Path, place: str) -> object:
 
 
 def _parse_json(path: Path, place: str) -> object:
-    def once(pairs: list[tuple[str, object]]) -> dict[str, Any]:
-        twice = repeated([key.strip() for key, _ in pairs], fold=False)
-        if twice:
-            raise QuestionnaireError(f"{place}: {twice[0]!r} occurs twice; keep one.")
+    def check_once(pairs: list[tuple[str, object]]) -> dict[str, Any]:
+        names = repeated([key.strip() for key, _value in pairs], fold=False)
+        if names:
+            raise QuestionnaireError(f"{place}: {names[0]!r} occurs twice; keep one.")
         return dict(pairs)
 
-    def refused(name: str) -> NoReturn:
+    def refuse_constant(name: str) -> None:
         raise QuestionnaireError(f"{place}: {name} is not a number; write a finite number.")
 
+    text = _read_text(path, place)
     try:
-        return json.loads(_read_text(path, place), object_pairs_hook=once, parse_constant=refused)
+        return json.loads(text, object_pairs_hook=check_once, parse_constant=refuse_constant)
     except QuestionnaireError:
         raise
     except json.JSONDecodeError as error:

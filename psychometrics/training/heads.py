@@ -16,6 +16,7 @@ from ..data import NLI_LABELS
 from ..exceptions import ParameterError
 from ..models.loading import counts_its_blocks, load_config, load_model
 from ..models.sources import Source, base_path, find
+from .loop import Settings
 
 
 def nli_classifier(
@@ -27,6 +28,24 @@ def nli_classifier(
     entailment, neutral and contradiction. The tokenizer is also returned.
     """
     return _fresh_model(base, "classifier", NLI_LABELS, layers, dropout)
+
+
+def _tuned_classifier(
+    base: str | Path, adapter: str | Path | None, settings: Settings
+) -> tuple[torch.nn.Module, PreTrainedTokenizerBase]:
+    """Return a classifier in which only the chosen parts are trained, and its tokenizer."""
+    model, tokenizer = nli_classifier(base, settings.layers, settings.dropout)
+
+    if settings.tuning == "frozen":
+        # BERT's pooler counts as part of the head
+        for name, parameter in model.base_model.named_parameters():
+            parameter.requires_grad_(name.startswith("pooler."))
+    elif settings.tuning == "lora":
+        model = _classifier_with_adapter(model, base, settings.rank)
+        if adapter is not None:
+            _start_from(model, adapter)
+
+    return model, tokenizer
 
 
 def _fresh_model(

@@ -7,25 +7,16 @@ import json
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, get_type_hints
-from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 import torch
 from peft import PeftModel
 from pydantic import Field, FiniteFloat, PositiveInt
-from safetensors import SafetensorError, safe_open
-from transformers import (
-    EarlyStoppingCallback,
-    EvalPrediction,
-    PreTrainedTokenizerBase,
-    PrinterCallback,
-    Trainer,
-    TrainingArguments,
-)
+from transformers import PreTrainedTokenizerBase, PrinterCallback, Trainer, TrainingArguments
 
 from ..checks import check_flags, check_kinds
 from ..exceptions import ParameterError, needed, writing
@@ -39,12 +30,6 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 _README = (Path(__file__).parent / "templates" / "README.md").read_text(encoding="utf-8")
-_OTHER_MODEL = (
-    "{folder} holds a model that was trained from another base, on other data or with other "
-    "settings: name another folder, or remove this one."
-)
-_PATIENCE = 2
-"""The number of epochs without improvement after which training stops."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +45,6 @@ class Settings:
     dropout: Annotated[FiniteFloat, Field(ge=0, lt=1)] | None = None
     max_length: Annotated[int, Field(ge=8)] = 128
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
-    stop_on: Literal["accuracy", "matthews"] | None = field(default=None, repr=False)  # see _digest
 
     def __post_init__(self) -> None:
         check_kinds(vars(self), get_type_hints(type(self), include_extras=True))
@@ -69,9 +53,10 @@ class Settings:
     def of(cls, options: dict[str, object], **defaults: object) -> Settings:
         """Return settings from names and values; refuse unknown names."""
         names = [setting.name for setting in fields(cls)]
-        strange = [name for name in options if name not in names]
-        if strange:
-            raise ParameterError(f"There is no setting '{strange[0]}': use {', '.join(names)}.")
+        for name in options:
+            if name not in names:
+                raise ParameterError(f"There is no setting '{name}': use {', '.join(names)}.")
+
         return cls(**(defaults | options))
 
 
@@ -122,7 +107,7 @@ def _train_into(
 
     Once the model is saved, ``describe`` returns further entries for the manifest.
     """
-    digest = _digest(model, dataset, settings, options.get("eval_dataset"))
+    digest = _digest(model, dataset, settings)
     finished = _read_finished(Path(output), digest)
     if finished:
         return finished
@@ -134,7 +119,7 @@ def _train_into(
     manifest |= describe()
     with replacing(Path(output) / "manifest.json") as temporary:
         temporary.write_text(json.dumps(manifest, indent=1), encoding="utf-8")
-    shutil.rmtree(Path(output) / "checkpoints", ignore_errors=True)
+    shutil.rmtree(_checkpoint_folder(output, digest), ignore_errors=True)
     return manifest
 
 
@@ -143,7 +128,7 @@ def train(
 ) -> dict:
     """Train a model in place; return the facts of the run for its manifest."""
     check_flags(progress=progress)
-    checkpoints = str(Path(output) / "checkpoints")
+    checkpoints = _checkpoint_folder(output, digest)
     lengths = [len(ids) for ids in data["input_ids"]]
     loop = (trainer or Trainer)(
         model=model,
@@ -157,16 +142,14 @@ def train(
         loop.remove_callback(PrinterCallback)  # the Trainer adds it instead of a progress bar
 
     started = time.perf_counter()
-    last = _last_checkpoint(Path(checkpoints), digest)
-    resumed_at = _step_of(last) if last else 0
-    result = loop.train(resume_from_checkpoint=last and str(last))
+    checkpoint = _last_checkpoint(checkpoints)
+    result = loop.train(resume_from_checkpoint=checkpoint and str(checkpoint))
 
     if not np.isfinite(result.training_loss):
         raise ParameterError("The loss is not finite: choose a smaller learning rate (lr).")
-    facts = {"best": loop.state.best_metric} if settings.stop_on else {}
-    return facts | {
+    return {
         "steps": result.global_step,
-        "resumed_at": resumed_at,
+        "resumed_at": _step_of(checkpoint) if checkpoint else 0,
         "loss": round(result.training_loss, 4),
         "seconds": round(time.perf_counter() - started, 1),
         "digest": digest,
@@ -174,40 +157,13 @@ def train(
     }
 
 
-def _stopping(tokenizer, table: dict[str, list], settings: Settings) -> dict:
-    """Return the settings that stop training early and keep the best epoch on labelled texts."""
-    from sklearn.metrics import accuracy_score, matthews_corrcoef  # slow to load
-
-    measure = {"accuracy": accuracy_score, "matthews": matthews_corrcoef}[settings.stop_on or ""]
-
-    def compute_metrics(output: EvalPrediction) -> dict[str, float]:
-        return {str(settings.stop_on): float(measure(output.label_ids, output.predictions))}
-
-    def choose_labels(logits, labels):
-        first = logits[0] if isinstance(logits, tuple) else logits  # BART also returns its states
-        return first.argmax(dim=-1)
-
-    return {
-        "eval_dataset": tokenised(tokenizer, table, settings.max_length),
-        "compute_metrics": compute_metrics,
-        "preprocess_logits_for_metrics": choose_labels,
-        "callbacks": [EarlyStoppingCallback(early_stopping_patience=_PATIENCE)],
-    }
-
-
 def _training_arguments(
-    checkpoints: str, settings: Settings, rows: int, progress: bool
+    checkpoints: Path, settings: Settings, rows: int, progress: bool
 ) -> TrainingArguments:
     steps = int(np.ceil(rows / settings.batch_size) * settings.epochs)
     on_gpu = _trains_on_gpu()
-    stopping = {}
-    if settings.stop_on:
-        stopping = {"eval_strategy": "epoch", "load_best_model_at_end": True}
-        stopping |= {"greater_is_better": True, "metric_for_best_model": settings.stop_on}
-
     arguments = TrainingArguments(
-        **stopping,
-        output_dir=checkpoints,
+        output_dir=str(checkpoints),
         num_train_epochs=settings.epochs,
         learning_rate=settings.lr,
         warmup_steps=round(0.06 * steps),
@@ -260,42 +216,39 @@ def _read_finished(folder: Path, digest: str) -> dict | None:
     Raises
     ------
     ParameterError
-        The folder holds a different model.
+        The folder holds a different model, or checkpoints of a different training run.
     """
     manifest = folder / "manifest.json"
-    files = ("config.json", "adapter_config.json")
+    files = ("checkpoints*", "config.json", "adapter_config.json")
     if manifest.is_file():
         facts = read_json(str(folder), manifest)
         if facts.get("digest") == digest:
             return facts | {"resumed_at": facts["steps"]}
-    elif (folder / "checkpoints").is_dir() or not any((folder / name).exists() for name in files):
+    elif _checkpoint_folder(folder, digest).is_dir() or not any(
+        path for name in files for path in folder.glob(name)
+    ):
         return None
-    raise ParameterError(_OTHER_MODEL.format(folder=folder))
+
+    raise ParameterError(
+        f"{folder} holds a model that was trained from another base, on other data or with other "
+        "settings: name another folder, or remove this one."
+    )
 
 
-def _last_checkpoint(folder: Path, digest: str) -> Path | None:
-    """Return the last complete checkpoint of a training run with a given digest, if there is one.
+def _checkpoint_folder(folder: str | Path, digest: str) -> Path:
+    return Path(folder) / f"checkpoints-{digest[:16]}"
 
-    Later checkpoints, whose writing was stopped, are removed.
 
-    Raises
-    ------
-    ParameterError
-        The folder holds checkpoints of a different training run.
-    """
-    made_of = folder / "made_of.txt"
-    checkpoints = sorted(folder.glob("checkpoint-[0-9]*"), key=_step_of, reverse=True)
-    if checkpoints and not (made_of.is_file() and made_of.read_text(encoding="utf-8") == digest):
-        raise ParameterError(_OTHER_MODEL.format(folder=folder.parent))
-
-    folder.mkdir(parents=True, exist_ok=True)
-    with replacing(made_of) as temporary:
-        temporary.write_text(digest, encoding="utf-8")
-
-    for checkpoint in checkpoints:
-        if _is_complete(checkpoint):
+def _last_checkpoint(folder: Path) -> Path | None:
+    """Return the last complete checkpoint; one whose writing was stopped is removed."""
+    for checkpoint in sorted(folder.glob("checkpoint-[0-9]*"), key=_step_of, reverse=True):
+        try:
+            # the Trainer writes this file last
+            json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            shutil.rmtree(checkpoint)
+        else:
             return checkpoint
-        shutil.rmtree(checkpoint)
 
     return None
 
@@ -304,29 +257,11 @@ def _step_of(checkpoint: Path) -> int:
     return int(checkpoint.name.rpartition("-")[2])
 
 
-def _is_complete(checkpoint: Path) -> bool:
-    """Return whether the Trainer wrote all files of a checkpoint to their ends."""
-    weights = list(checkpoint.glob("*.safetensors"))
-    try:
-        for path in weights:
-            safe_open(path, "pt")  # compares the file's length with its header
-        for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth"):
-            if ZipFile(checkpoint / name).testzip() is not None:
-                return False
-        json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, SafetensorError, BadZipFile):
-        return False
-
-    return bool(weights)
-
-
-def _digest(model, dataset: Dataset, settings: Settings, stop_set: Dataset | None = None) -> str:
+def _digest(model, dataset: Dataset, settings: Settings) -> str:
     """Return a digest of the inputs of a training run: weights, tokens, labels and settings."""
-    # the form in older folders, which did not know stop_on
-    digest = hashlib.sha256(f"_{settings!r}{settings.stop_on or ''}".encode())
-    for rows in (dataset, stop_set or ()):
-        for start in range(0, len(rows), 10_000):
-            digest.update(repr(rows[start : start + 10_000]).encode())
+    digest = hashlib.sha256(f"_{settings!r}".encode())  # the form in older folders
+    for start in range(0, len(dataset), 10_000):
+        digest.update(repr(dataset[start : start + 10_000]).encode())
     for name, weights in model.state_dict().items():
         digest.update(name.encode())
         digest.update(weights.detach().cpu().reshape(-1).view(torch.uint8).numpy())
@@ -365,5 +300,5 @@ def _save(model, tokenizer: PreTrainedTokenizerBase, output: str | Path) -> None
         arguments = "".join(f", {name}={value}" for name, value in numbers.items())
 
     labels = ", ".join(config.id2label.values())
-    text = _README.format(library=library, builder=builder, given=arguments, labels=labels)
+    text = _README.format(library=library, builder=builder, arguments=arguments, labels=labels)
     (output / "README.md").write_text(text, encoding="utf-8")

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow.parquet as pq
+from statsmodels.stats.proportion import proportion_confint
 
 from ..data import NLI_LABELS, fetch, text_table
 from ..exceptions import DataError, needed
+from ..modes import load_respondent
 
 # Columns of other collections: the published SNLI and MNLI, and ANLI.
 _NAMES = {
@@ -208,10 +210,10 @@ def _read_source(name: str) -> pd.DataFrame:
 
     datasets = needed("datasets")
     was_saved = any((path / file).is_file() for file in ("state.json", "dataset_dict.json"))
-    read = datasets.load_from_disk if was_saved else datasets.load_dataset
+    load = datasets.load_from_disk if was_saved else datasets.load_dataset
 
     try:
-        loaded = read(name)
+        loaded = load(name)
         splits = loaded if isinstance(loaded, dict) else {"train": loaded}
         tables = [
             _name_classes(dataset.to_pandas(), dataset.features.to_dict())
@@ -234,3 +236,13 @@ def _name_classes(frame: pd.DataFrame, features: dict) -> pd.DataFrame:
             frame[column] = frame[column].map(dict(enumerate(feature["names"])))
 
     return frame
+
+
+def _measure_accuracy(folder: Path, pairs: pd.DataFrame) -> dict:
+    """Measure the saved model as a respondent, on held-out pairs."""
+    respondent = load_respondent(folder, dtype="float32")
+    answers = respondent.answer(list(zip(pairs["premise"], pairs["hypothesis"], strict=True)))
+    correct = int((answers.argmax(axis=1) == pairs["label"].to_numpy()).sum())
+    low, high = proportion_confint(correct, len(pairs), method="wilson")
+    shares = {"accuracy": correct / len(pairs), "low": low, "high": high}
+    return {"held_out": len(pairs)} | {name: round(float(x), 4) for name, x in shares.items()}

@@ -42,12 +42,12 @@ import pandas as pd
 from psychometrics.asking.ask import ask
 from psychometrics.endpoints.endpoint import Endpoint
 from psychometrics.models.loading import quietly
-from psychometrics.models.random_weights import null_model
 from psychometrics.modes import load_respondent
 from psychometrics.modes.completions import mine
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.store import StoredAnswers, compact, manifests
+from psychometrics_book.studies.meaningless import null_model
 from tests.conftest import _save_tiny_model
 from tests.endpoint import Endpoint as ServedEndpoint
 from tests.endpoint import served

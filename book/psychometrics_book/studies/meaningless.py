@@ -1,11 +1,16 @@
-"""A language model with random weights: its preferences do not depend on meaning."""
+"""Nothing to understand: a model with random weights, and items with shuffled words."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from .loading import quietly
-from .sources import base_path, find
+import numpy as np
+
+from psychometrics.checks import check_numbers
+from psychometrics.models.loading import quietly
+from psychometrics.models.sources import base_path, find
+from psychometrics.questionnaires import Questionnaire
+from psychometrics.questionnaires.answers import check_loaded
 
 
 def null_model(folder: str | Path, seed: int = 0) -> Path:
@@ -53,3 +58,35 @@ def null_model(folder: str | Path, seed: int = 0) -> Path:
         tokenizer.save_pretrained(target)
 
     return target
+
+
+def shuffle_words(questionnaire: Questionnaire, seed: int = 0) -> Questionnaire:
+    """Put the words of every item, without the full stop, into random order.
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire
+    seed : int
+
+    Returns
+    -------
+    Questionnaire
+
+    Examples
+    --------
+    >>> from psychometrics import load_questionnaire
+    >>> mini = load_questionnaire("ipip20")
+    >>> len(shuffle_words(mini).items[0].text.split()) == len(mini.items[0].text.split())
+    True
+    """
+    check_loaded([questionnaire])
+    check_numbers(seed=seed)
+    rng = np.random.default_rng(seed)
+    items = []
+    for item in questionnaire.items:
+        words = item.text.rstrip(".").split()
+        text = " ".join(words[i] for i in rng.permutation(len(words)))
+        items.append(item.model_copy(update={"text": text}))
+    return questionnaire.model_copy(
+        update={"id": f"{questionnaire.id}_shuffled", "items": tuple(items)}
+    )
