@@ -83,7 +83,7 @@ def test_notebooks_are_without_outputs_and_have_one_parameters_cell():
 
 def test_every_notebook_is_a_chapter_and_every_citation_has_an_entry():
     contents = (book_dir() / "_toc.yml").read_text()
-    for path in notebooks_dir().glob("[0-9br]*.ipynb"):  # the others are reports
+    for path in notebooks_dir().glob("[0-9abr]*.ipynb"):  # the others are reports
         assert f"chapters/{path.stem}" in contents
     entries = set(re.findall(r"^@\w+{(\w+),", (book_dir() / "references.bib").read_text(), re.M))
     download = {pm.questionnaires.COMPASS}  # the one that is nothing else

@@ -32,7 +32,7 @@ from .runs import _execute_notebook
 
 def _notebook_names() -> list[str]:
     """Return the names of the book's chapters, in order, without the notebooks for reports."""
-    return sorted(path.stem for path in notebooks_dir().glob("[0-9br]*.ipynb"))
+    return sorted(path.stem for path in notebooks_dir().glob("[0-9abr]*.ipynb"))
 
 
 def build_book() -> Path:

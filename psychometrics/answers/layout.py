@@ -1,22 +1,22 @@
 """Find the role of each column of a table: items, answers, respondents, runs.
 
-===========================  ===========================================  =========================
-question                     what is read without a setting               the setting that decides
-===========================  ===========================================  =========================
-Which columns are items?     Headers or descriptions that are ids or      ``columns``
+===========================  ============================================  =========================
+question                     what is read without a setting                the setting that decides
+===========================  ============================================  =========================
+Which columns are items?     Headers or descriptions that are ids or       ``columns``
                              texts of items; or else the only series of
                              numbers after *item* or the like.
-Which columns are long?      A usual name, such as ``item``, whose cells  ``item`` and ``value``
+Which columns are long?      A usual name, such as ``item``, whose cells   ``item`` and ``value``
                              name items; a usual name, such as ``resp``.
-Who answered?                The first usual name whose cells are filled; ``respondent``
+Who answered?                The first usual name whose cells are filled;  ``respondent``
                              or else each row.
-Which run is it?             The first usual name; or else the rows of a  ``run``
+Which run is it?             The first usual name; or else the rows of a   ``run``
                              model are its runs.
-Does R mean *reversed*?      Nothing: a needed column with a mark is      ``already_reversed``
+Does R mean *reversed*?      Nothing: a needed column with a mark is       ``already_reversed``
                              refused.
-What do labels mean?         Labels of all numbers of a column that are   ``numbers``
+What do labels mean?         Labels of all numbers of a column that are    ``numbers``
                              labels of options.
-===========================  ===========================================  =========================
+===========================  ============================================  =========================
 """
 
 from __future__ import annotations
