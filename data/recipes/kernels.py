@@ -30,15 +30,15 @@ from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics_book.studies.untrained import REAL
 
-from . import dose
+from . import frozen_heads
 
 BASES = {
     "MiniLM, 3 layers": ("embedded", 3, None),
     "MiniLM, 4 layers": ("embedded", 4, None),
     "MiniLM, 5 layers": ("embedded", 5, None),
     "MiniLM, 6 layers": ("embedded", 6, None),
-    "SmolLM2, 18 layers": ("smollm2", 18, dose.WORDING),
-    "SmolLM2": ("smollm2", 30, dose.WORDING),
+    "SmolLM2, 18 layers": ("smollm2", 18, frozen_heads.WORDING),
+    "SmolLM2": ("smollm2", 30, frozen_heads.WORDING),
 }
 """Base, layers, and the decoder's wording: the text of most members on it."""
 QUESTIONNAIRES = (*REAL, "ipip20", "placebo_defects", "placebo_weather")
@@ -99,21 +99,21 @@ def entailments(
 
     A size is the root mean square of the centred log probabilities; None leaves heads unscaled.
     """
-    table, _ = dose.templates(REAL)
+    table, _ = frozen_heads.templates(REAL)
     texts = tuple(table[["premise", "hypothesis"]].itertuples(index=False, name=None))
     given = torch.from_numpy(
         vectors.layer_vectors(base, {layers}, (texts,), wording)[layers].copy()
     )
-    head = dose.untrained(numbers, given.shape[1], vectors.is_decoder(base))
-    answers = dose.answer(head, given)
-    logs = dose.centred_logs(answers)
+    head = frozen_heads.untrained(numbers, given.shape[1], vectors.is_decoder(base))
+    answers = frozen_heads.answer(head, given)
+    logs = frozen_heads.centred_logs(answers)
     own = np.sqrt((logs**2).mean(axis=(1, 2), keepdims=True))
     scaled = [answers if size is None else logs * (size / own) for size in sizes]
 
-    return np.stack([dose.shares(one, "entailment") for one in scaled])
+    return np.stack([frozen_heads.shares(one, "entailment") for one in scaled])
 
 
-def keyed_scores(entailment: np.ndarray, places: list[dose.Template]) -> np.ndarray:
+def keyed_scores(entailment: np.ndarray, places: list[frozen_heads.Template]) -> np.ndarray:
     """Return scores of source terms with the items' keys, (heads, items)."""
     items: dict[str, list] = {}
     for item, key, rows, weights, polarity in places:
@@ -141,7 +141,7 @@ def errors(name: str, sizes: dict[str, float | None], heads: int = HEADS) -> pd.
         interval of Wishart draws (mean over questionnaires).
     """
     stand = BASES[name]
-    _, places = dose.templates(REAL)
+    _, places = frozen_heads.templates(REAL)
     K = kernel(REAL, *stand)
     counts = K.index.get_level_values("questionnaire").value_counts(sort=False)
     ends = list(counts[list(REAL)].cumsum())
@@ -190,7 +190,7 @@ def errors_table() -> pd.DataFrame:
         ("SmolLM2", population("decoders")),
     ):
         answers = ask(list(REAL), members, progress=False)[list(PROBABILITIES)]
-        values = dose.centred_logs(np.log(answers.to_numpy().reshape(len(members), -1, 3)))
+        values = frozen_heads.centred_logs(np.log(answers.to_numpy().reshape(len(members), -1, 3)))
         own = float(np.median(np.sqrt((values**2).mean(axis=(1, 2)))))
         sizes = {label: factor and factor * own for label, factor in SIZES.items()}
         found += [errors(name, sizes) for name in BASES if name.startswith(family)]

@@ -39,7 +39,7 @@ from psychometrics.questionnaires import load_questionnaire
 from psychometrics.store import key_of
 from psychometrics_book.studies.untrained import EXPECTED, PLACEBOS, REAL, SIZES, with_beyond
 
-from . import dose
+from . import frozen_heads
 
 NAMES = (*REAL, *PLACEBOS)
 PRIMARY = ("alpha", "correlations", "silhouette")
@@ -70,7 +70,7 @@ class Members:
         stands = untouched_bases(self.names)
         self.stands = list(zip(*stands.values(), strict=True))
 
-        table, self.places = dose.templates(NAMES)
+        table, self.places = frozen_heads.templates(NAMES)
         parts = tuple(
             tuple(part[["premise", "hypothesis"]].itertuples(index=False, name=None))
             for _, part in table.groupby("questionnaire", sort=False)
@@ -88,7 +88,7 @@ class Members:
         )  # fmt: skip
         values = np.stack([values[name].loc[self.names].to_numpy() for name in PROBABILITIES], 2)
         logs = np.log(np.maximum(values.astype(float), 1e-12))
-        self.sizes = _size(dose.centred_logs(logs))
+        self.sizes = _size(frozen_heads.centred_logs(logs))
         self.kept_sizes = _size(_of_classes(logs))
         self.digest = key_of(*map(str, self.sizes.round(4)), "populations-2")
 
@@ -167,7 +167,7 @@ def _chunk(members: Members, start: int) -> dict[str, np.ndarray]:
             entailments = {OTHER: entailments["matched"]}
 
         for size, entailment in entailments.items():
-            scores = dose.score(entailment, members.places)
+            scores = frozen_heads.score(entailment, members.places)
             values = np.stack([scores[kind] for kind in KINDS])
             if size == WORDS:  # encoders have no words
                 everyone = np.full((len(KINDS), len(members.names), values.shape[2]), np.nan)

@@ -22,7 +22,7 @@ from psychometrics.measures.intervals import jackknife_half_width
 from psychometrics.nulls.evidence import profile_agreement
 from psychometrics.questionnaires import load_questionnaire
 
-from . import dose, twins
+from . import frozen_heads, twins
 from .six_bases import storage
 from .six_bases.comparisons import combined
 from .six_bases.labels import valence
@@ -247,7 +247,7 @@ def by_base(arms: Arms) -> pd.DataFrame:
 def valence_of_items() -> pd.Series:
     """Return VADER's difference between premises with inverse and with source terms, by item."""
     names = ASKED
-    table = dose.templates(tuple(names))[0]
+    table = frozen_heads.templates(tuple(names))[0]
     cases = table.drop_duplicates(["item_id", "template", "polarity", "term"])
     scores = cases.assign(valence=cases["premise"].map(valence))
     means = scores.groupby(["item_id", "polarity"], sort=False)["valence"].mean().unstack()

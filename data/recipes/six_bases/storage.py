@@ -28,7 +28,7 @@ from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.store import key_of
 
-from .. import dose
+from .. import frozen_heads
 from . import plan
 from .criterion import criterion, criterion_prompts
 from .labels import ARMS
@@ -228,7 +228,7 @@ def _named_items(scores: dict[str, np.ndarray], names: Sequence[str]) -> dict[st
 
 @functools.cache
 def _places(names: tuple[str, ...]) -> tuple:
-    return tuple(dose.templates(names)[1])
+    return tuple(frozen_heads.templates(names)[1])
 
 
 def scored(
@@ -250,11 +250,11 @@ def scored(
     names : sequence of str, optional
         Questionnaires of the prompts; by default GAD-7, PHQ-9 and SOC-13.
     """
-    logs = dose.centred_logs(logits)
+    logs = frozen_heads.centred_logs(logits)
     own = np.sqrt((logs**2).mean(axis=(1, 2)))
     scaled = logits if size is None else logs * (size / own)[:, None, None]
     places = _places(tuple(plan.REAL if names is None else names))
-    return dose.score(dose.shares(scaled, how), places) | {"decisiveness": own}
+    return frozen_heads.score(frozen_heads.shares(scaled, how), places) | {"decisiveness": own}
 
 
 def drawn_heads(vectors: np.ndarray, first: int, number: int, linear: bool) -> np.ndarray:
@@ -265,7 +265,7 @@ def drawn_heads(vectors: np.ndarray, first: int, number: int, linear: bool) -> n
 
 def criterion_of(logits: np.ndarray) -> pd.DataFrame:
     """Return the criterion of respondents from their logits of its prompts, (R, prompts, 3)."""
-    return criterion(dose.shares(logits, "entailment"))
+    return criterion(frozen_heads.shares(logits, "entailment"))
 
 
 def means_by_questionnaire(values: np.ndarray) -> dict[str, np.ndarray]:

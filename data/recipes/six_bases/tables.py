@@ -24,7 +24,7 @@ from psychometrics.nulls.respondents import kernel_of_vectors
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics_book.studies.untrained import EXPECTED
 
-from .. import dose, kernels
+from .. import frozen_heads, kernels
 from . import comparisons, plan, progress, storage
 from .plan import tables_dir
 from .storage import COMMON, criterion_of, drawn_heads, means_by_questionnaire, scored
@@ -119,7 +119,7 @@ def _kernel(base: str, key: str) -> pd.DataFrame:
     """Return the covariances of items over untrained heads."""
     names = plan.NULLS[:6]
     loaded = [load_questionnaire(name) for name in names]
-    return kernel_of_vectors(loaded, dose.templates(names)[0], _untouched(base, names, key))
+    return kernel_of_vectors(loaded, frozen_heads.templates(names)[0], _untouched(base, names, key))
 
 
 def item_correlations(base: str, key: str) -> pd.Series:
@@ -202,13 +202,13 @@ def word_rows(base: str) -> pd.DataFrame:
 
 def _word_statistics(vectors: np.ndarray, asked: np.ndarray, triples: np.ndarray) -> dict:
     """Return silhouettes on the first questionnaire, and the criterion, of triples of words."""
-    places = dose.templates(plan.REAL[:1])[1]
+    places = frozen_heads.templates(plan.REAL[:1])[1]
     logits = np.einsum("pd,htd->hpt", vectors.astype(float), triples)
-    logs = dose.centred_logs(logits)
+    logs = frozen_heads.centred_logs(logits)
     size = np.sqrt((logs**2).mean(axis=(1, 2), keepdims=True))
-    shares = dose.shares(logs / size * COMMON, "entailment")
+    shares = frozen_heads.shares(logs / size * COMMON, "entailment")
     of_criterion = criterion_of(np.einsum("pd,htd->hpt", asked.astype(float), triples))
-    silhouette = dose.score(shares, places)["silhouette"].mean(axis=1)
+    silhouette = frozen_heads.score(shares, places)["silhouette"].mean(axis=1)
     return {"silhouette": silhouette, "criterion": of_criterion["criterion"].to_numpy()}
 
 
