@@ -187,6 +187,12 @@ def centred_logs(scores: np.ndarray) -> np.ndarray:
     return logs - logs.mean(axis=1, keepdims=True)
 
 
+def scaled_logs(scores: np.ndarray, size: float) -> np.ndarray:
+    """Return the centred log probabilities of logits, scaled to a root mean square."""
+    logs = centred_logs(scores)
+    return logs * (size / np.sqrt((logs**2).mean(axis=(1, 2), keepdims=True)))
+
+
 def shares(logs: np.ndarray, kind: str) -> np.ndarray:
     """Return the score of each answer, (heads, n): by entailment, or against contradiction."""
     logs = logs if kind == "entailment" else logs[..., [0, 2]]

@@ -11,6 +11,7 @@ heads; ``python -m recipes.six_bases analyse`` adds the larger bases.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -67,16 +68,29 @@ def statistics_table() -> pd.DataFrame:
     return pd.concat(parts)[["base", *KEY, "value", "low", "high"]]
 
 
-def save_statistics(table: pd.DataFrame, path: Path) -> None:
-    """Save statistics of bases, and leave the rows of other bases unchanged."""
-    order = list(BASES)
+def save_bases(table: pd.DataFrame, path: Path, first: Iterable[str]) -> None:
+    """Save rows of bases, and leave the rows of other bases unchanged.
+
+    Bases have the order of `first`, then of the file, then of the table.
+    """
+    order = list(first)
     if path.is_file():
         shipped = pd.read_csv(path)
         order += list(shipped["base"].unique())
         table = pd.concat([shipped[~shipped["base"].isin(table["base"])], table])
 
     order += list(table["base"].unique())
+    path.parent.mkdir(exist_ok=True)
     _write(table.sort_values("base", key=lambda base: base.map(order.index), kind="stable"), path)
+
+
+def correlations_within(covariances: pd.DataFrame, names: Sequence[str]) -> pd.Series:
+    """Return the correlations of each questionnaire's items, by pair of items."""
+    size = np.sqrt(np.diag(covariances))
+    r = (covariances / size / size[:, None]).droplevel([0, 1]).T.droplevel([0, 1])
+    items = [[item.id for item in load_questionnaire(name).items] for name in names]
+    pairs = [pair for of_one in items for pair in itertools.combinations(of_one, 2)]
+    return pd.Series({pair: r.loc[pair] for pair in pairs})
 
 
 def item_correlations() -> pd.DataFrame:
@@ -101,16 +115,15 @@ def entailments(
     """
     table, _ = frozen_heads.templates(REAL)
     texts = tuple(table[["premise", "hypothesis"]].itertuples(index=False, name=None))
-    given = torch.from_numpy(
+    states = torch.from_numpy(
         vectors.layer_vectors(base, {layers}, (texts,), wording)[layers].copy()
     )
-    head = frozen_heads.untrained(numbers, given.shape[1], vectors.is_decoder(base))
-    answers = frozen_heads.answer(head, given)
-    logs = frozen_heads.centred_logs(answers)
-    own = np.sqrt((logs**2).mean(axis=(1, 2), keepdims=True))
-    scaled = [answers if size is None else logs * (size / own) for size in sizes]
-
-    return np.stack([frozen_heads.shares(one, "entailment") for one in scaled])
+    head = frozen_heads.untrained(numbers, states.shape[1], vectors.is_decoder(base))
+    answers = frozen_heads.answer(head, states)
+    scaled = [
+        answers if size is None else frozen_heads.scaled_logs(answers, size) for size in sizes
+    ]
+    return np.stack([frozen_heads.shares(logs, "entailment") for logs in scaled])
 
 
 def keyed_scores(entailment: np.ndarray, places: list[frozen_heads.Template]) -> np.ndarray:
@@ -219,12 +232,7 @@ def explorer_tables(least: int = 3) -> tuple[pd.DataFrame, pd.DataFrame]:
 
     for name, base in BASES.items():
         K = kernel(QUESTIONNAIRES, *base)
-        size = np.sqrt(np.diag(K))
-        r = (K / size / size[:, None]).droplevel([0, 1]).T.droplevel([0, 1])
-        items = [[item.id for item in q.items] for q in loaded]
-        pairs[name] = {
-            pair: r.loc[pair] for own in items for pair in itertools.combinations(own, 2)
-        }
+        pairs[name] = correlations_within(K, QUESTIONNAIRES)
         members = standing(name)
 
         if len(members) < least:
@@ -249,7 +257,7 @@ def _write(table: pd.DataFrame, path: Path, digits: int = 4, index: bool = False
 
 if __name__ == "__main__":
     folder = data_dir()
-    save_statistics(statistics_table(), folder / "kernels.csv")
+    save_bases(statistics_table(), folder / "kernels.csv", BASES)
     _write(item_correlations(), folder / "kernel_items.csv", index=True)
     pairs, members = explorer_tables()
     _write(pairs, folder / "explorers" / "kernel.csv", 2, index=True)

@@ -9,7 +9,6 @@ names and rows.
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -43,7 +42,7 @@ def write(interim: bool = False) -> None:
 
     if nulls:
         closed_form = pd.concat([kernel_rows(*null) for null in nulls])
-        kernels.save_statistics(closed_form, tables_dir().parent / "kernels.csv")
+        kernels.save_bases(closed_form, tables_dir().parent / "kernels.csv", kernels.BASES)
         _save_with_others(pd.concat([null_rows(*null) for null in nulls]), "nulls")
         _save_items({label: item_correlations(*rest) for label, *rest in nulls})
 
@@ -73,13 +72,7 @@ def _save(table: pd.DataFrame, name: str) -> None:
 
 def _save_with_others(table: pd.DataFrame, name: str) -> None:
     """Save rows of the bases read in this run, and leave other bases' rows unchanged."""
-    path = tables_dir() / f"{name}.csv"
-    if path.is_file():
-        shipped = pd.read_csv(path)
-        table = pd.concat([shipped[~shipped["base"].isin(table["base"])], table])
-
-    order = _null_labels()
-    _save(table.sort_values("base", key=lambda base: base.map(order.index), kind="stable"), name)
+    kernels.save_bases(table, tables_dir() / f"{name}.csv", _null_labels())
 
 
 def _save_items(columns: dict[str, pd.Series]) -> None:
@@ -124,12 +117,7 @@ def _kernel(base: str, key: str) -> pd.DataFrame:
 
 def item_correlations(base: str, key: str) -> pd.Series:
     """Return the correlations of each questionnaire's items over untrained heads."""
-    K = _kernel(base, key)
-    size = np.sqrt(np.diag(K))
-    r = (K / size / size[:, None]).droplevel([0, 1]).T.droplevel([0, 1])
-    items = [[item.id for item in load_questionnaire(name).items] for name in plan.NULLS[:6]]
-    pairs = [pair for of_one in items for pair in itertools.combinations(of_one, 2)]
-    return pd.Series({pair: r.loc[pair] for pair in pairs})
+    return kernels.correlations_within(_kernel(base, key), plan.NULLS[:6])
 
 
 def kernel_rows(label: str, base: str, key: str) -> pd.DataFrame:
@@ -204,9 +192,7 @@ def _word_statistics(vectors: np.ndarray, asked: np.ndarray, triples: np.ndarray
     """Return silhouettes on the first questionnaire, and the criterion, of triples of words."""
     places = frozen_heads.templates(plan.REAL[:1])[1]
     logits = np.einsum("pd,htd->hpt", vectors.astype(float), triples)
-    logs = frozen_heads.centred_logs(logits)
-    size = np.sqrt((logs**2).mean(axis=(1, 2), keepdims=True))
-    shares = frozen_heads.shares(logs / size * COMMON, "entailment")
+    shares = frozen_heads.shares(frozen_heads.scaled_logs(logits, COMMON), "entailment")
     of_criterion = criterion_of(np.einsum("pd,htd->hpt", asked.astype(float), triples))
     silhouette = frozen_heads.score(shares, places)["silhouette"].mean(axis=1)
     return {"silhouette": silhouette, "criterion": of_criterion["criterion"].to_numpy()}
