@@ -113,7 +113,6 @@ def trajectories(
     *,
     measure_at: Iterable[int] | None = None,
     store: str | Path | None = None,
-    shipped: bool = True,
     progress: bool = True,
     **training: object,
 ) -> pd.DataFrame:
@@ -129,10 +128,8 @@ def trajectories(
     measure_at : iterable of int, optional
         Epochs after which to measure, besides 0; by default all epochs.
     store : str or Path, optional
-        The store of answers, which also contains the measurements; unfinished training is kept in
-        the user's cache. A stopped study resumes where it stopped and measures nothing twice.
-    shipped : bool
-        Whether the project's shipped measurements count as stored.
+        The store of answers, which also contains the measurements; the project's shipped
+        measurements count as stored. Unfinished training is kept in the user's cache. A stopped study resumes where it stopped and measures nothing twice.
     progress : bool
         Whether to show a progress bar.
     **training
@@ -168,7 +165,7 @@ def trajectories(
     Reuben et al. (2024), sections 3.3.5 and 5, who fit the head once, before the model reads any
     text.
     """
-    check_flags(shipped=shipped, progress=progress)
+    check_flags(progress=progress)
     epochs = training.pop("epochs", 20)
     refit = _refitting(training.pop("refit", 0), training.pop("refit_on", "mnli"))
     seeds = training.pop("seeds", [training.get("seed", 0)])
@@ -184,16 +181,16 @@ def trajectories(
 
     errors: dict[str, RespondentError] = {}
     before, runs = _runs(respondents, questionnaires, texts, seeds, settings, refit, errors)
-    known = _shipped() if shipped else pd.DataFrame(columns=_COLUMNS)
+    shipped = pd.read_csv(data_dir() / _SHIPPED)[_COLUMNS]
     work = [(store, name, questionnaires, refit, [0], run) for name, run in before.items()]
-    tables = [known, *_all(work, known, "before", progress, errors)]
+    tables = [shipped, *_all(work, shipped, "before", progress, errors)]
     later = [epoch for epoch in measured if epoch]
     work = [
         (store, name, questionnaires, run_settings, later, run)
         for (name, *_), (run, run_settings) in runs.items()
         if name not in errors
     ]
-    tables += _all(work, known, "adapting", progress, errors)
+    tables += _all(work, shipped, "adapting", progress, errors)
 
     runs = {key: run for key, run in runs.items() if key[0] not in errors}
     RespondentError.tell(errors, runs)
@@ -363,12 +360,6 @@ def _measurements(store, name: str, run: str) -> pd.DataFrame:
     if rows.empty:
         return pd.DataFrame(columns=_COLUMNS)
     return rows.loc[rows["run"] == run, _COLUMNS].reset_index(drop=True)
-
-
-def _shipped() -> pd.DataFrame:
-    """Return the measurements that come with the project."""
-    path = data_dir() / _SHIPPED
-    return pd.read_csv(path)[_COLUMNS] if path.is_file() else pd.DataFrame(columns=_COLUMNS)
 
 
 def _measured(respondent, table, questionnaires) -> list[dict]:
