@@ -129,7 +129,8 @@ def trajectories(
         Epochs after which to measure, besides 0; by default all epochs.
     store : str or Path, optional
         The store of answers, which also contains the measurements; the project's shipped
-        measurements count as stored. Unfinished training is kept in the user's cache. A stopped study resumes where it stopped and measures nothing twice.
+        measurements count as stored. Unfinished training is kept in the user's cache. A stopped
+        study resumes where it stopped and measures nothing twice.
     progress : bool
         Whether to show a progress bar.
     **training
