@@ -21,12 +21,12 @@ _LOCAL = ("nli", "mlm", "nsp", "acceptability", "causal")
 _PAGE = f"the notebook behind this page, run with psychometrics {__version__}"
 
 
-def checklist(known: Mapping[str, str]) -> pd.DataFrame:
+def checklist(entries: Mapping[str, str]) -> pd.DataFrame:
     """Return the reporting checklist with the known answers filled in.
 
     Parameters
     ----------
-    known : mapping of str to str
+    entries : mapping of str to str
         Answers by item, such as ``"B.1"``.
 
     Returns
@@ -46,7 +46,7 @@ def checklist(known: Mapping[str, str]) -> pd.DataFrame:
     ['to be added by the author', 'known', 'missing']
     """
     table = pd.read_csv(shipped("checklist.csv"), index_col="item")
-    table["answer"] = pd.Series(known, dtype=object).reindex(table.index).fillna("")
+    table["answer"] = pd.Series(entries, dtype=object).reindex(table.index).fillna("")
 
     by_author = table["known_by"] == "author"
     table["status"] = by_author.map({True: _STATUSES[1], False: _STATUSES[2]})
@@ -72,14 +72,14 @@ def of_profile(asked: pd.DataFrame, questionnaires: Iterable[str]) -> pd.DataFra
     >>> of_profile(asked, ["gad7"]).loc[["B.1", "N.2"], "status"].tolist()
     ['known', 'missing']
     """
-    how = asked["how"]
-    known = _of_asking(how["mode"], questionnaires)
-    known["B.1"] = f"{how['model']}, revision {how['revision']}"
-    known["B.3"] = f"conditions: {how['conditions']}; precision: {how['precision']}"
-    known["E.2"] = f"left out, as refused or unreadable: {how['refused or unreadable']}"
-    known["F.1"] = _PAGE
-    known["N.1"] = how.get("null respondents", "the same answers dealt to other items at random")
-    return checklist(known)
+    run = asked["how"]
+    entries = _of_asking(run["mode"], questionnaires)
+    entries["B.1"] = f"{run['model']}, revision {run['revision']}"
+    entries["B.3"] = f"conditions: {run['conditions']}; precision: {run['precision']}"
+    entries["E.2"] = f"left out, as refused or unreadable: {run['refused or unreadable']}"
+    entries["F.1"] = _PAGE
+    entries["N.1"] = run.get("null respondents", "the same answers dealt to other items at random")
+    return checklist(entries)
 
 
 def of_answers(answers: pd.DataFrame) -> pd.DataFrame:
@@ -101,11 +101,11 @@ def of_answers(answers: pd.DataFrame) -> pd.DataFrame:
     respondents = answers["respondent_id"].nunique()
     runs = answers[["respondent_id", "run"]].drop_duplicates().shape[0]
     left_out = int((answers["status"] != "ok").sum())
-    known = _placebos(answers["questionnaire"].unique())
-    known["E.2"] = f"answers that are missing or cannot be read: {left_out} (see What was read)"
-    known["N.1"] = "random answers, and respondents with nothing but a habit"
-    known["N.3"] = f"{respondents} respondents; {runs} runs, averaged for each respondent"
-    return checklist(known)
+    entries = _placebos(answers["questionnaire"].unique())
+    entries["E.2"] = f"answers that are missing or cannot be read: {left_out} (see What was read)"
+    entries["N.1"] = "random answers, and respondents with nothing but a habit"
+    entries["N.3"] = f"{respondents} respondents; {runs} runs, averaged for each respondent"
+    return checklist(entries)
 
 
 def of_study(study, tables: Mapping[str, object]) -> pd.DataFrame:
@@ -118,24 +118,26 @@ def of_study(study, tables: Mapping[str, object]) -> pd.DataFrame:
     tables : mapping
         The tables of :func:`psychometrics_book.studies.study.study_tables`.
     """
-    how = tables["asked"]["how"]
+    run = tables["asked"]["how"]
     plan = tables["plan"]["value"]
-    known = _of_asking(study.mode, study.questionnaires)
-    known["A.1"] = study.question
-    known["E.2"] = f"answers refused or unreadable, which are left out: {how['without an answer']}"
+    entries = _of_asking(study.mode, study.questionnaires)
+    entries["A.1"] = study.question
+    entries["E.2"] = (
+        f"answers refused or unreadable, which are left out: {run['without an answer']}"
+    )
     if study.mode != "file":  # a table does not say who was asked, and by which code
-        known["B.1"] = f"{how['respondents']}; the record keeps their fingerprints; {how['runs']}"
-        known["B.3"] = f"conditions: {how['conditions']}; seeds: {how['seeds']}"
-        known["F.1"] = f"the study's file and {_PAGE}"
+        entries["B.1"] = f"{run['respondents']}; the record keeps their fingerprints; {run['runs']}"
+        entries["B.3"] = f"conditions: {run['conditions']}; seeds: {run['seeds']}"
+        entries["F.1"] = f"the study's file and {_PAGE}"
     planned = "no plan" if study.is_exploratory else f"planned on {plan['planned on']}"
-    known["N.4"] = f"{planned}; {plan['plan']}"
+    entries["N.4"] = f"{planned}; {plan['plan']}"
 
     if isinstance(tables.get("evidence"), pd.DataFrame):
-        known["N.1"] = "null respondents, or the same answers dealt at random: see Evidence"
+        entries["N.1"] = "null respondents, or the same answers dealt at random: see Evidence"
     if isinstance(tables.get("reliability"), pd.DataFrame):
-        known["N.3"] = "alpha over respondents; expectations over items"
+        entries["N.3"] = "alpha over respondents; expectations over items"
 
-    return checklist(known)
+    return checklist(entries)
 
 
 def to_markdown(table: pd.DataFrame, path: str | Path) -> None:
@@ -165,21 +167,21 @@ def to_markdown(table: pd.DataFrame, path: str | Path) -> None:
 def _of_asking(mode: str, questionnaires: Iterable[str]) -> dict[str, str]:
     """Return the checklist items about how a mode asks; a table of answers lacks them."""
     names = list(questionnaires)
-    known = _placebos(names)
+    entries = _placebos(names)
     if mode == "file":
-        return known
+        return entries
 
-    known["A.2"] = "fully automated"
-    known["C.1"] = f"psychometrics prompts {names[0]} --mode {mode} prints them; others likewise"
+    entries["A.2"] = "fully automated"
+    entries["C.1"] = f"psychometrics prompts {names[0]} --mode {mode} prints them; others likewise"
 
     if mode in _LOCAL:
-        known["B.2"] = f"weights on this machine, mode {mode}, a separate call for each prompt"
-        known["B.5"] = "no state is kept"
-        known["C.2"] = "none"
+        entries["B.2"] = f"weights on this machine, mode {mode}, a separate call for each prompt"
+        entries["B.5"] = "no state is kept"
+        entries["C.2"] = "none"
     else:
-        known["B.2"] = f"mode {mode}"
+        entries["B.2"] = f"mode {mode}"
 
-    return known
+    return entries
 
 
 def _placebos(questionnaires: Iterable[str]) -> dict[str, str]:

@@ -296,9 +296,9 @@ def judged_sentences(executed: str | Path) -> pd.DataFrame:
     is_other = executed.is_file() and bool(own_parameters(executed))
     compared_with = chapter if is_other else ""
     rows = []
-    for sentence, part in table.groupby("sentence", sort=False):
+    for sentence, rules in table.groupby("sentence", sort=False):
         cells = []
-        for row in part.itertuples():
+        for row in rules.itertuples():
             cells += _judged_cells(row, executed, compared_with)
 
         of_this_run = [judged for judged in cells if judged[0] != SENTENCE_VERDICTS[1]]
@@ -346,9 +346,9 @@ def counts(table: pd.DataFrame) -> pd.DataFrame:
     """
     parts = {}
     for basis, title in BASES.items():
-        part = table[table["basis"] == basis]
-        numbers = pd.crosstab(part["study"], part["verdict"]).reindex(
-            index=[study for study in STUDIES if study in set(part["study"])],
+        rows = table[table["basis"] == basis]
+        numbers = pd.crosstab(rows["study"], rows["verdict"]).reindex(
+            index=[study for study in STUDIES if study in set(rows["study"])],
             columns=list(VERDICTS),
             fill_value=0,
         )

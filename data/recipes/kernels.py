@@ -46,17 +46,9 @@ QUESTIONNAIRES = (*REAL, "ipip20", "placebo_defects", "placebo_weather")
 SIZES = {"start": None, "quarter": 0.25, "matched": 1.0, "fourfold": 4.0}
 SAMPLES = (10, 24, 100)
 HEADS = 2000
+FEWEST_MEMBERS = 3
 DRAWS = 1000
 KEY = ["statistic", "scale", "other"]
-
-
-def standing(base: str) -> list[str]:
-    """Return the embedded members on a base and depth, such as ``"MiniLM, 6 layers"``."""
-    table = population_table().set_index("respondent_id").loc[population("all")]
-    family = base.split(",")[0]
-    _, layers, _ = BASES[base]
-    own = (table["family"] == family) & (table["layers"] == layers)
-    return list(table.index[own])
 
 
 def statistics_table() -> pd.DataFrame:
@@ -165,30 +157,32 @@ def errors(name: str, sizes: dict[str, float | None], heads: int = HEADS) -> pd.
 
     for start in range(0, heads, 50):
         numbers = range(10_000 + start, 10_000 + start + 50)  # not used by any other table
-        for part, one in zip(drawn, entailments(*stand, [*sizes.values()], numbers), strict=True):
-            part.append(keyed_scores(one, places))
+        for drawn_scores, entailment in zip(
+            drawn, entailments(*stand, [*sizes.values()], numbers), strict=True
+        ):
+            drawn_scores.append(keyed_scores(entailment, places))
 
     implied = {n: kernel_statistics(K, n).set_index("statistic") for n in SAMPLES}
-    known = implied[SAMPLES[0]].loc[["alpha"], "value"].to_numpy()
+    closed_alphas = implied[SAMPLES[0]].loc[["alpha"], "value"].to_numpy()
     rows = []
     rng = np.random.default_rng(0)
 
-    for label, part in zip(sizes, drawn, strict=True):
-        scores = np.concatenate(part)
+    for label, drawn_scores in zip(sizes, drawn, strict=True):
+        scores = np.concatenate(drawn_scores)
         r = np.corrcoef(scores.T)[upper]
-        own = scale_alphas(scores, ends)
+        alphas_of_heads = scale_alphas(scores, ends)
         row = {"base": name, "size": label, "heads": heads}
         row |= {"r": np.corrcoef(r, closed)[0, 1], "largest": np.abs(r - closed).max()}
-        row |= {"alpha": known.mean(), "simulated": own.mean()}
-        row["alpha off"] = np.abs(own - known).max()
+        row |= {"alpha": closed_alphas.mean(), "simulated": alphas_of_heads.mean()}
+        row["alpha off"] = np.abs(alphas_of_heads - closed_alphas).max()
 
         for n, table in implied.items():
             chosen = np.stack([rng.choice(heads, n, replace=False) for _ in range(DRAWS)])
-            found = scale_alphas(scores[chosen], ends)
+            sample_alphas = scale_alphas(scores[chosen], ends)
             ends_of = table.loc[["alpha"]]
             low = ends_of["low"].to_numpy()
             high = ends_of["high"].to_numpy()
-            row[f"within {n}"] = ((found >= low) & (found <= high)).mean()
+            row[f"within {n}"] = ((sample_alphas >= low) & (sample_alphas <= high)).mean()
 
         rows.append(row)
 
@@ -197,25 +191,25 @@ def errors(name: str, sizes: dict[str, float | None], heads: int = HEADS) -> pd.
 
 def errors_table() -> pd.DataFrame:
     """Return the errors on all bases; *matched* heads have their family's median size."""
-    found = []
+    tables = []
     for family, members in (
         ("MiniLM", population("encoders")),
         ("SmolLM2", population("decoders")),
     ):
         answers = ask(list(REAL), members, progress=False)[list(PROBABILITIES)]
         values = frozen_heads.centred_logs(np.log(answers.to_numpy().reshape(len(members), -1, 3)))
-        own = float(np.median(np.sqrt((values**2).mean(axis=(1, 2)))))
-        sizes = {label: factor and factor * own for label, factor in SIZES.items()}
-        found += [errors(name, sizes) for name in BASES if name.startswith(family)]
-        print(found[-1], flush=True)
+        median_size = float(np.median(np.sqrt((values**2).mean(axis=(1, 2)))))
+        sizes = {label: factor and factor * median_size for label, factor in SIZES.items()}
+        tables += [errors(name, sizes) for name in BASES if name.startswith(family)]
+        print(tables[-1], flush=True)
 
-    return pd.concat(found)
+    return pd.concat(tables)
 
 
 # --- what the explorer of the kernel shows
 
 
-def explorer_tables(least: int = 3) -> tuple[pd.DataFrame, pd.DataFrame]:
+def explorer_tables() -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return item correlations by base, and statistics at depths with at least three members.
 
     Returns
@@ -229,23 +223,27 @@ def explorer_tables(least: int = 3) -> tuple[pd.DataFrame, pd.DataFrame]:
     pairs = {}
     rows = []
     loaded = [load_questionnaire(name) for name in QUESTIONNAIRES]
+    table = population_table().set_index("respondent_id").loc[population("all")]
 
     for name, base in BASES.items():
         K = kernel(QUESTIONNAIRES, *base)
         pairs[name] = correlations_within(K, QUESTIONNAIRES)
-        members = standing(name)
-
-        if len(members) < least:
+        on_base = (table["family"] == name.split(",")[0]) & (table["layers"] == base[1])
+        members = list(table.index[on_base])
+        if len(members) < FEWEST_MEMBERS:
             continue
         scores = item_scores(ask(loaded, members, progress=False))
         wide = scores.pivot(index="respondent_id", columns="item_id", values="score")
         top = [(q, scale) for q in loaded for scale in q.scales if scale.parent is None]
         keys = {item: key for q, scale in top for item, key in q.keys(scale).items()}
         wide = (wide * pd.Series(keys))[K.index.get_level_values("item_id")]
-        own = kernel_statistics(pd.DataFrame(np.cov(wide.T), K.index, K.index)).set_index(KEY)
+        covariances = pd.DataFrame(np.cov(wide.T), K.index, K.index)
+        of_members = kernel_statistics(covariances).set_index(KEY)
         ends = kernel_statistics(K, len(members)).set_index(KEY)[["low", "high"]]
-        own = own.join(ends).loc[lambda t: t.index.isin(["alpha", "correlation"], level=0)]
-        rows.append(own.reset_index().assign(base=name, members=len(members)))
+        of_members = of_members.join(ends).loc[
+            lambda t: t.index.isin(["alpha", "correlation"], level=0)
+        ]
+        rows.append(of_members.reset_index().assign(base=name, members=len(members)))
 
     pairs = pd.DataFrame(pairs).rename_axis(["one", "other"])
     return pairs, pd.concat(rows)[["base", "members", *KEY, "value", "low", "high"]]

@@ -139,15 +139,15 @@ def _two_way_answers() -> tuple[list[Questionnaire], pd.DataFrame, dict[str, str
 
 def _two_way_data() -> dict:
     loaded, answers, named = _two_way_answers()
-    one = answers[answers["respondent_id"] == next(iter(named))]
-    words = one[["intensifier", "weight"]].drop_duplicates()
+    first = answers[answers["respondent_id"] == next(iter(named))]
+    words = first[["intensifier", "weight"]].drop_duplicates()
     items = []
     for questionnaire in loaded:
-        asked = one[one["questionnaire"] == questionnaire.id]
+        asked = first[first["questionnaire"] == questionnaire.id]
         for number, item in enumerate(questionnaire.items, 1):
             templates = []
-            for template, part in asked[asked["item_id"] == item.id].groupby("template", sort=True):
-                terms = part[["term", "polarity"]].drop_duplicates()
+            for template, rows in asked[asked["item_id"] == item.id].groupby("template", sort=True):
+                terms = rows[["term", "polarity"]].drop_duplicates()
                 written = item.templates[int(template) - 1]
                 templates.append(
                     {
@@ -168,8 +168,8 @@ def _two_way_data() -> dict:
         "respondents": list(named.values()),
         "first": next(i for i, item in enumerate(items) if item["id"] == "soc13_3"),
         "answers": [
-            [_packed(part[column], "<f4") for column in ("entailment", "contradiction")]
-            for _, part in answers.groupby("respondent_id", sort=False)
+            [_packed(rows[column], "<f4") for column in ("entailment", "contradiction")]
+            for _, rows in answers.groupby("respondent_id", sort=False)
         ],
     }
 
@@ -177,13 +177,13 @@ def _two_way_data() -> dict:
 def _two_way_figure() -> Figure:
     _, answers, named = _two_way_answers()
     name = next(iter(named))
-    part = answers[
+    rows = answers[
         (answers["respondent_id"] == name)
         & (answers["item_id"] == "soc13_3")
         & (answers["template"] == 1)
     ]
-    raw = part.pivot(index="term", columns="intensifier", values="entailment")
-    raw = raw.loc[part["term"].unique(), part["intensifier"].unique()]
+    raw = rows.pivot(index="term", columns="intensifier", values="entailment")
+    raw = raw.loc[rows["term"].unique(), rows["intensifier"].unique()]
     shares = raw / raw.sum()
     tables = {
         "raw: probability of entailment": raw,
@@ -238,7 +238,7 @@ def _null_figure() -> Figure:
         ax.set_axis_off()
 
     for ax, statistic in zip(axes.T.flat, data["statistics"], strict=False):
-        draws = [[value for value in part if value == value] for part in statistic["draws"]]
+        draws = [[value for value in values if value == value] for values in statistic["draws"]]
         ax.boxplot(draws, orientation="horizontal", whis=(2.5, 97.5), showfliers=False,
                    tick_labels=list(SIZES))  # fmt: skip
         ax.axvline(statistic["observed"], color="C0", label="our population")
@@ -279,30 +279,30 @@ def _kernel_data() -> dict:
     loaded, pairs, rows = _kernel_tables()
     bases = list(pairs.columns)
     names = {}
-    for one in loaded:
-        top = [scale for scale in one.scales if scale.parent is None]
+    for q in loaded:
+        top = [scale for scale in q.scales if scale.parent is None]
         for scale in top:
             whole = len(top) == 1
-            label = one.id if whole and scale.id == one.id else f"{one.id} {scale.id}"
-            names[label] = one.short_title if whole else scale.title or scale.id
+            label = q.id if whole and scale.id == q.id else f"{q.id} {scale.id}"
+            names[label] = q.short_title if whole else scale.title or scale.id
 
-    known = rows.loc[bases[0]].index
+    places = rows.loc[bases[0]].index
     statistics = [
         f"alpha of {names[a]}" if kind == "alpha" else f"{names[a]} with {names[b]}"
-        for kind, a, b in known
+        for kind, a, b in places
     ]
     asked = []
-    for one in loaded:
-        own = {label for label in names if label.split()[0] == one.id}
+    for q in loaded:
+        scales = {label for label in names if label.split()[0] == q.id}
         inside = [
-            k for k, (kind, a, b) in enumerate(known)
-            if {a, b} - {""} <= own or (len(own) == 1 and {a, b} & own)
+            k for k, (kind, a, b) in enumerate(places)
+            if {a, b} - {""} <= scales or (len(scales) == 1 and {a, b} & scales)
         ]  # fmt: skip
         asked.append(
-            {"name": one.short_title, "items": [i.text for i in one.items], "rows": inside}
+            {"name": q.short_title, "items": [item.text for item in q.items], "rows": inside}
         )
 
-    of_item = {item.id: one.id for one in loaded for item in one.items}
+    of_item = {item.id: q.id for q in loaded for item in q.items}
     by = pairs.index.get_level_values("one").map(of_item)
     return {
         "questionnaires": asked,
@@ -312,7 +312,7 @@ def _kernel_data() -> dict:
             {
                 "name": base,
                 "members": int(rows.loc[base]["members"].max()),
-                "r": [pairs.loc[by == one.id, base].tolist() for one in loaded],
+                "r": [pairs.loc[by == q.id, base].tolist() for q in loaded],
                 "values": rows.loc[base][["value", "low", "high", "trained"]]
                 .round(3)
                 .to_numpy()
@@ -325,14 +325,14 @@ def _kernel_data() -> dict:
 
 def _kernel_figure() -> Figure:
     _, pairs, _ = _kernel_tables()
-    part = pairs[pairs.index.get_level_values("one").str.startswith("soc13_")]
+    correlations = pairs[pairs.index.get_level_values("one").str.startswith("soc13_")]
     colours = LinearSegmentedColormap.from_list("signed", ["#c14f00", "white", "0.3"])
-    lines = -(-part.shape[1] // 3)
+    lines = -(-correlations.shape[1] // 3)
     figure, axes = plt.subplots(lines, 3, figsize=(11, 3.6 * lines))
-    for ax in axes.flat[part.shape[1] :]:
+    for ax in axes.flat[correlations.shape[1] :]:
         ax.axis("off")
 
-    for ax, (base, r) in zip(axes.flat, part.items(), strict=False):
+    for ax, (base, r) in zip(axes.flat, correlations.items(), strict=False):
         upper = np.triu_indices(13, 1)
         matrix = np.eye(13)
         matrix[upper] = matrix.T[upper] = r
@@ -379,26 +379,23 @@ def _item_curve_figure() -> Figure:
 
 # --- HONEST
 
-_SCORINGS = [
-    "as published",
-    "words, in ASCII",
-    "words in the lexicon",
-    "less everyday words",
-    "less everyday words and names",
-]
-
 
 def _beliefs(name: str) -> pd.DataFrame:
     return pd.read_csv(data_dir() / "beliefs" / f"{name}.csv")
 
 
+@functools.cache
 def _hits() -> dict[str, np.ndarray]:
     """Hits of the 21 published models under each scoring, (21, 1515, 100)."""
     bits = unpack_bits(pd.read_parquet(shipped("beliefs/hits.parquet")))
     words = bits["lexicon"] | bits["stripped"]
-    hits = {"published": words ^ bits["switched"], "words": words, "lexicon": bits["lexicon"]}
-    hits["sifted"] = bits["lexicon"] & ~bits["everyday"]
-    return hits | {"unnamed": bits["lexicon"] & ~bits["named"]}
+    return {
+        "as published": words ^ bits["switched"],
+        "words, in ASCII": words,
+        "words in the lexicon": bits["lexicon"],
+        "less everyday words": bits["lexicon"] & ~bits["everyday"],
+        "less everyday words and names": bits["lexicon"] & ~bits["named"],
+    }
 
 
 @functools.cache
@@ -414,7 +411,7 @@ def _honest_counts() -> np.ndarray:
 def _honest_data() -> dict:
     templates, models = (_beliefs(name) for name in ("templates", "table1"))
     return {
-        "scorings": _SCORINGS,
+        "scorings": list(_hits()),
         "sizes": [len(templates.query(query)) for query in GROUPS.values()],
         "models": models["model"].tolist(),
         "first": int(models["mean"].argmax()),  # the most hurtful, as published
@@ -473,10 +470,10 @@ def _multiverse_figure() -> Figure:
     data = _multiverse_data()
     figure, axes = plt.subplots(3, figsize=(8, 10), sharex=True)
     for ax, pair in zip(axes, data["pairs"], strict=True):
-        part = table.loc[pair["rows"]].sort_values("r").reset_index(drop=True)
-        ax.plot(part.index + 1, part[data["nulls"][0]["name"]], "x", color="0.6",
+        rows = table.loc[pair["rows"]].sort_values("r").reset_index(drop=True)
+        ax.plot(rows.index + 1, rows[data["nulls"][0]["name"]], "x", color="0.6",
                 label=f"median of {data['nulls'][0]['name']}")  # fmt: skip
-        ax.plot(part.index + 1, part["r"], "o", ms=4, label="our population")
+        ax.plot(rows.index + 1, rows["r"], "o", ms=4, label="our population")
         ax.axhline(pair["published"], color="black", ls="--", label="published")
         ax.set(title=pair["name"], ylabel="Pearson's r", ylim=(-1.05, 1.05))
 
@@ -528,13 +525,13 @@ def _ten_runs_figure() -> Figure:
     tests = published_tests("models").set_index(["questionnaire", "scale", "group"])
     cell = tests.loc[[_EXAMPLE]].set_index("respondent_id").loc["gpt-3.5-turbo"]
     people = norm(cell["norm_mean"], cell["norm_sd"])
-    one = compare_means(cell["mean"], 0, 1, *cell[_PEOPLE]).iloc[0]
+    as_one = compare_means(cell["mean"], 0, 1, *cell[_PEOPLE]).iloc[0]
     x = np.linspace(*people.interval(0.998), 201)
     figure, ax = plt.subplots(figsize=(8, 5))
     ax.fill_between(x, people.pdf(x), color=PEOPLE, alpha=0.4)
     ax.axvline(people.mean(), color=PEOPLE)
 
-    for y, name, test in ((-0.08, "as ten people", cell), (-0.18, "as one respondent", one)):
+    for y, name, test in ((-0.08, "as ten people", cell), (-0.18, "as one respondent", as_one)):
         ends = people.mean() + np.array([test["low"], test["high"]])
         ax.plot(ends, [y, y], "|-", color=TRAINED, lw=2)
         ax.plot(cell["mean"], y, "o", color=TRAINED)

@@ -61,13 +61,13 @@ def data_text(name: str, data: dict) -> str:
 def _without_missing(value, place: str):
     """Return a value as JSON knows it, with None wherever a value is missing."""
     if isinstance(value, dict):
-        return {key: _without_missing(part, f"{place}, {key}") for key, part in value.items()}
+        return {key: _without_missing(entry, f"{place}, {key}") for key, entry in value.items()}
 
     if isinstance(value, np.ndarray):
         value = value.tolist()
 
     if isinstance(value, (list, tuple)):
-        return [_without_missing(part, f"{place}, {i}") for i, part in enumerate(value)]
+        return [_without_missing(entry, f"{place}, {i}") for i, entry in enumerate(value)]
 
     if pd.isna(value):
         return None

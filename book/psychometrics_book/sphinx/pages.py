@@ -98,7 +98,8 @@ def _mend(app, pagename, templatename, context, doctree):
 def _launch(app, pagename, templatename, context, doctree):
     """Add buttons that open a chapter on Binder and on Colab, if the repository is known."""
     repository = app.config.book_repository
-    if not repository or not _is_chapter(app, pagename):
+    is_page = pagename in app.env.found_docs
+    if not repository or not is_page or not app.env.doc2path(pagename).endswith(".ipynb"):
         return
 
     name = f"{Path(pagename).name}.ipynb"
@@ -147,10 +148,6 @@ def _switch_version(app, pagename, templatename, context, doctree):
             "buttons": buttons,
         }
     )
-
-
-def _is_chapter(app, pagename):
-    return pagename in app.env.found_docs and app.env.doc2path(pagename).endswith(".ipynb")
 
 
 def _notebooks(app, exception):

@@ -150,7 +150,7 @@ def _halves(respondents: Sequence[str], seed: int = 1) -> pd.DataFrame:
     table = pd.DataFrame({"respondent_id": names, "family": of_names})
     rng = np.random.default_rng(seed)
     parts = table.groupby("family")["respondent_id"]
-    order = [name for _, part in parts for name in rng.permutation(sorted(part))]
+    order = [name for _, family in parts for name in rng.permutation(sorted(family))]
     table["half"] = np.where(table["respondent_id"].isin(order[0::2]), "chosen on", "held out")
 
     return table
@@ -314,7 +314,7 @@ def held_out(found: pd.DataFrame, by: Sequence[str] = ("questionnaire",)) -> pd.
     table = parts[["present", "chance", "improved"]].mean()
 
     for name in ("gain", "over_chance"):
-        ends = [mean_interval(part[name].to_numpy()) for _, part in parts]
+        ends = [mean_interval(rows[name].to_numpy()) for _, rows in parts]
         table[name] = parts[name].mean()
         table[[f"{name}_low", f"{name}_high"]] = np.array(ends, dtype=float)
 

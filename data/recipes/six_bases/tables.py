@@ -137,13 +137,15 @@ def null_rows(label: str, base: str, key: str) -> pd.DataFrame:
     if linear:
         words = load_file(plan.folder_of(base) / "untouched" / "words.safetensors")["drawn"]
         products = [np.einsum("pd,htd->hpt", v, words.numpy()) for v in (vectors, asked)]
-        kinds["words"] = [one.astype(float) for one in products]
+        kinds["words"] = [product.astype(float) for product in products]
 
     rows = []
     for kind, (logits, of_criterion) in kinds.items():
         for size, goal in SIZES.items():
-            found = means_by_questionnaire(scored(logits, goal)["silhouette"])
-            rows += [(kind, size, "silhouette", name, *_spread(v)) for name, v in found.items()]
+            silhouettes = means_by_questionnaire(scored(logits, goal)["silhouette"])
+            rows += [
+                (kind, size, "silhouette", name, *_spread(v)) for name, v in silhouettes.items()
+            ]
 
         for name, values in criterion_of(of_criterion).items():
             rows.append((kind, "start", name, "", *_spread(values.to_numpy())))
@@ -177,9 +179,9 @@ def word_rows(base: str) -> pd.DataFrame:
         null = _word_statistics(vectors, asked, drawn)
 
         for name, triple in words.items():
-            own = _word_statistics(vectors, asked, triple[None])
+            statistics = _word_statistics(vectors, asked, triple[None])
             for statistic, values in null.items():
-                value = own[statistic][0]
+                value = statistics[statistic][0]
                 rows.append((plan.BASES[base].label, wording, name, statistic, value,
                              *_spread(values), (values >= value).mean()))  # fmt: skip
 
@@ -230,8 +232,8 @@ class Cell:
         """Return alpha and the smallest correlation over the chosen blocks."""
         parts = (values[chosen][None] for values in self.scores)
         loaded = [load_questionnaire(name) for name in plan.REAL]
-        found = evidence_of_draws(*parts, loaded, EXPECTED).iloc[0]
-        return {name: float(found[name]) for name in comparisons.GROUP_STATISTICS}
+        evidence = evidence_of_draws(*parts, loaded, EXPECTED).iloc[0]
+        return {name: float(evidence[name]) for name in comparisons.GROUP_STATISTICS}
 
 
 def member_tables(blocks: dict[str, list[int]]) -> dict[str, pd.DataFrame]:

@@ -224,8 +224,8 @@ def learning_rate(base: str) -> float:
     for rate in RATES:
         if str(rate) not in losses:
             pairs = drawn(member, pool("train"), TRIED)
-            found = train(member, Adapted(base, member.block), pairs, rate)
-            losses[str(rate)] = _last_quarter(found)
+            trained_losses = train(member, Adapted(base, member.block), pairs, rate)
+            losses[str(rate)] = _last_quarter(trained_losses)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(losses) + "\n", encoding="utf-8")
 
@@ -251,7 +251,7 @@ def train(member: Member, adapted: Adapted, pairs: pd.DataFrame, rate: float) ->
     if labelled:
         weights += [layer.requires_grad_() for layer in adapted.head]
 
-    batches = list(_batches([len(one["input_ids"]) for one in tokens], member.block))
+    batches = list(_batches([len(row["input_ids"]) for row in tokens], member.block))
     optimizer = torch.optim.AdamW(weights, lr=rate, weight_decay=0.0)
     warm_up = round(WARM_UP * len(batches))
     schedule = get_linear_schedule_with_warmup(optimizer, warm_up, len(batches))
@@ -308,11 +308,11 @@ def refit(
     vectors, labels
         Vectors and labels of the training pairs, and of the pairs for early stopping.
     """
-    given, stop = (torch.from_numpy(part) for part in vectors)
+    inputs, stop = (torch.from_numpy(part) for part in vectors)
     truth, stopping = (torch.tensor(part.to_numpy(copy=True)) for part in labels)
-    head = frozen_heads.untrained(range(10_000 + block, 10_001 + block), given.shape[1], linear)
+    head = frozen_heads.untrained(range(10_000 + block, 10_001 + block), inputs.shape[1], linear)
     rows = torch.stack([torch.arange(len(truth)), truth])[None]
-    return frozen_heads.train(head, given, rows, (stop, stopping), HEAD_RATE, HEAD_STEPS)
+    return frozen_heads.train(head, inputs, rows, (stop, stopping), HEAD_RATE, HEAD_STEPS)
 
 
 def make(
