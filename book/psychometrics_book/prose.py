@@ -166,7 +166,7 @@ class _Prose:
             return words.strip() or f"*{_title(target)}*"
 
         if kind in ("cite", "cite:p", "cite:t"):
-            works = [_references().get(key.strip(), (key, "")) for key in text.split(",")]
+            works = [references().get(key.strip(), (key, "")) for key in text.split(",")]
             if kind == "cite:t":
                 return "; ".join(f"{names} ({year})" for names, year in works)
             return f"({'; '.join(f'{names}, {year}' for names, year in works)})"
@@ -406,8 +406,14 @@ def _titles() -> dict[str, str]:
 
 
 @cache
-def _references() -> dict[str, tuple[str, str]]:
-    """Return the authors and year of each reference by its key."""
+def references() -> dict[str, tuple[str, str]]:
+    """Return the authors, as the text names them, and the year of each reference by its key.
+
+    Examples
+    --------
+    >>> references()["reuben2024"]
+    ('Reuben et al.', '2024')
+    """
     from pybtex.database import parse_file
     from pybtex.richtext import Text
 

@@ -10,6 +10,8 @@ from pybtex.plugin import register_plugin
 from pybtex.style.formatting.plain import Style as PlainStyle
 from pybtex.style.labels import BaseLabelStyle
 
+from ..prose import references
+
 BRANCH = "gh-pages"  # where the publishing workflow puts the built book
 STABLE = "stable"
 VERSIONS = {STABLE: "", "development": "dev/"}
@@ -20,26 +22,12 @@ class AuthorYearLabels(BaseLabelStyle):
     """Label the entries of the list as the text cites them."""
 
     def format_labels(self, sorted_entries):
-        labels = [self._label(entry) for entry in sorted_entries]
+        labels = [", ".join(references()[entry.key]) for entry in sorted_entries]
         counts = Counter(labels)
         seen = Counter()
         for label in labels:
             seen[label] += 1
             yield label + (chr(96 + seen[label]) if counts[label] > 1 else "")
-
-    @staticmethod
-    def _label(entry):
-        people = entry.persons.get("author") or entry.persons.get("editor") or []
-        names = [
-            " ".join(map(str, [*person.rich_prelast_names, *person.rich_last_names]))
-            for person in people
-        ]
-        if len(names) > 2:
-            name = f"{names[0]} et al."
-        else:
-            name = " and ".join(names) or entry.fields.get("title", entry.key)
-
-        return f"{name}, {entry.fields.get('year', 'n.d.')}"
 
 
 class AuthorYearStyle(PlainStyle):
