@@ -115,6 +115,32 @@ llmpersonality, ai_like_humans, students_mexico, students_bmi, adults_peru, got 
     }[source]()
 
 
+def _keys_of(source: str) -> list[str]:
+    """Return the keys of a set's files in ``data/registry.yml``.
+
+    Parameters
+    ----------
+    source : str
+        One of ``SOURCES``.
+
+    Returns
+    -------
+    list of str
+        Keys for :func:`psychometrics.data.available`.
+
+    Examples
+    --------
+    >>> _keys_of("adults_peru")
+    ['adults_peru']
+    """
+    if source == "survey":
+        return ["llm_questionnaires_items", "llm_questionnaires_people"]
+    if source == "llm_questionnaires":
+        names = [f"{source}_{c}_{m}" for c in CONDITIONS for m in MODELS]
+        return ["llm_questionnaires_items", *names]
+    return [key for key in registry() if key.startswith(source)]
+
+
 @functools.cache
 def _asked_order() -> tuple[str, ...]:
     """Return the IPIP-50's items in the order in which ``llm_questionnaires`` asks them.
@@ -245,7 +271,7 @@ def _listed(reply: str, statements: Sequence[str]) -> list[float]:
 def _ai_like_humans() -> pd.DataFrame:
     questionnaire = load_questionnaire("bfi", texts=False)
     rows = {}
-    for key in [key for key in registry() if key.startswith("ai_like_humans")]:
+    for key in _keys_of("ai_like_humans"):
         reply = fetch(key).read_text(encoding="utf-8")
         numbers = dict(re.findall(r"^(\d+)\.\s*([1-5])\s*$", reply, re.MULTILINE))
         rows[key.removeprefix("ai_like_humans_")] = [

@@ -298,12 +298,12 @@ def _kernel_data() -> dict:
             k for k, (kind, a, b) in enumerate(places)
             if {a, b} - {""} <= scales or (len(scales) == 1 and {a, b} & scales)
         ]  # fmt: skip
-        asked.append(
-            {"name": q.short_title, "items": [item.text for item in q.items], "rows": inside}
-        )
+        texts = [item.text for item in q.items]
+        asked.append({"name": q.short_title, "items": texts, "rows": inside})
 
     of_item = {item.id: q.id for q in loaded for item in q.items}
     by = pairs.index.get_level_values("one").map(of_item)
+    shown = ["value", "low", "high", "trained"]
     return {
         "questionnaires": asked,
         "statistics": statistics,
@@ -313,10 +313,7 @@ def _kernel_data() -> dict:
                 "name": base,
                 "members": int(rows.loc[base]["members"].max()),
                 "r": [pairs.loc[by == q.id, base].tolist() for q in loaded],
-                "values": rows.loc[base][["value", "low", "high", "trained"]]
-                .round(3)
-                .to_numpy()
-                .tolist(),
+                "values": rows.loc[base][shown].round(3).to_numpy().tolist(),
             }
             for base in bases
         ],
