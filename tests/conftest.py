@@ -79,7 +79,9 @@ IN_ALL = {
         "browser_reader book chapter_answers elsewhere explorers improving killed_builds "
         "other_runs page poverty runs snippets study tables told_at_once web"
     ),
-    "models in training": ("bases dose heads interventions talking training twins twins_analysis"),
+    "models in training": (
+        "bases frozen_heads heads interventions talking training twins twins_analysis"
+    ),
     "many models, R, a cluster, the hub": (
         "diagnostic families fetching odd_models population_files profile r ray"
     ),

@@ -124,13 +124,13 @@ def built(tmp_path_factory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("book")
     (folder / "exercises.md").write_text("\n".join(PAGE.format(name=name) for name in CHECKED))
     (folder / "index.md").write_text("# Trial\n")
-    for name in explorers.TITLES:
+    for name in explorers.EXPLORERS:
         (folder / f"{name}.md").write_text(f"# A page\n\n```{{explorer}} {name}\n```\n")
     two = [f"```{{explorer}} {name}\n```\n" for name in ("two-way", "item-curve")]
     (folder / "two.md").write_text("\n".join(["# A page with two explorers\n", *two]))
     dead = "\n\nIt is {num}`04/tab-nowhere[a, b]:.2f`.\n"
     (folder / "dead.md").write_text(PAGE.format(name="ex-nowhere") + dead)
-    pages = ["exercises", "dead", "two", *explorers.TITLES]
+    pages = ["exercises", "dead", "two", *explorers.EXPLORERS]
     if find_spec("onnxscript") and live_model.files():
         boxes = ("ask", ""), ("small", ":small:\n:words: seldom -2"), ("whole", ":questionnaire:")
         for name, how in boxes:
@@ -350,15 +350,15 @@ def test_an_infinite_number_is_named_with_its_place():
         data_text("own", {"r": [0.5, np.float32("-inf")]})
 
 
-@pytest.mark.parametrize("name", explorers.TITLES)
+@pytest.mark.parametrize("name", explorers.EXPLORERS)
 def test_two_builds_write_the_same_data(site, name):
     boxes = WITH_DATA.findall((site / f"{name}.html").read_text(encoding="utf-8"))
     assert boxes == [(name, data_text(name, explorers.explorer_data(name)))]
 
 
 def test_every_box_of_a_trial_book_has_whole_data_and_draws(browser, site):
-    pages = [site / f"{name}.html" for name in explorers.TITLES]
-    assert _explorers_with_whole_data(pages) == set(explorers.TITLES)
+    pages = [site / f"{name}.html" for name in explorers.EXPLORERS]
+    assert _explorers_with_whole_data(pages) == set(explorers.EXPLORERS)
     states = _drawn(browser, pages)
     assert len(states) == len(pages)
     assert set(states.values()) == {"drawn"}, states
@@ -368,9 +368,9 @@ def test_every_box_of_a_trial_book_has_whole_data_and_draws(browser, site):
 def test_every_box_of_the_built_book_has_whole_data_and_draws(browser):
     pages = [HTML / name for name in PAGES]
     pages = [page for page in pages if "data-explorer=" in page.read_text(encoding="utf-8")]
-    assert _explorers_with_whole_data(pages) >= set(explorers.TITLES)
+    assert _explorers_with_whole_data(pages) >= set(explorers.EXPLORERS)
     states = _drawn(browser, pages)
-    assert {name for _, name in states} >= set(explorers.TITLES)
+    assert {name for _, name in states} >= set(explorers.EXPLORERS)
     assert set(states.values()) == {"drawn"}, states
 
 
@@ -392,7 +392,7 @@ def test_a_box_that_fails_says_so_shows_its_picture_and_the_next_one_draws(brows
     assert box.get_by_role("alert").is_visible()
     assert box.locator(".explorer-body select").count() == 0, "no control that moves nothing"
     picture = box.locator(".explorer-body img")
-    assert picture.get_attribute("alt") == explorers.ALTERNATIVES["two-way"]
+    assert picture.get_attribute("alt") == explorers.EXPLORERS["two-way"].alternative
     assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") > 200
     assert any("explorer two-way:" in line for line in logged), logged
     assert not uncaught
@@ -750,7 +750,7 @@ def test_a_row_of_the_table_of_impostors_is_searched_cited_saved_and_linked(visi
     assert "No row" in page.locator(".explorer-said").inner_text()
 
 
-@pytest.mark.parametrize("name", explorers.TITLES)
+@pytest.mark.parametrize("name", explorers.EXPLORERS)
 def test_an_explorer_is_labelled_light_and_fits_a_phone(visit, site, name):
     page = visit(f"{name}.html", viewport={"width": 400, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
@@ -795,11 +795,11 @@ def test_without_scripts_pages_name_the_command_and_show_pictures_with_words(vis
     page = visit("exercises.html", java_script_enabled=False)
     assert page.locator("form.check-answer").first.is_hidden()
     assert page.get_by_text("psychometrics check-answer ex-first-range VALUE").is_visible()
-    for name in explorers.TITLES:
+    for name in explorers.EXPLORERS:
         page.goto((site / f"{name}.html").as_uri())
         picture = page.locator(f"#explorer-{name} noscript img")
         assert picture.is_visible()
-        assert picture.get_attribute("alt") == explorers.ALTERNATIVES[name]
+        assert picture.get_attribute("alt") == explorers.EXPLORERS[name].alternative
         assert picture.bounding_box()["height"] > 200
 
 

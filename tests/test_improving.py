@@ -136,8 +136,9 @@ def test_halves_are_drawn_within_families_whatever_the_order_of_the_names():
     again = improving._halves(names[::-1]).set_index("respondent_id")["half"]
     assert again[names].tolist() == table["half"].tolist()
     assert improving._halves(names, seed=2)["half"].tolist() != table["half"].tolist()
-    with_families = improving._halves(["w", "x", "y", "z"], ["p", "q", "p", "q"])
-    assert with_families.groupby("half")["family"].agg(sorted).tolist() == [["p", "q"]] * 2
+    members = [*pm.population("encoders")[:2], *pm.population("decoders")[:2]]
+    families = improving._halves(members).groupby("half")["family"].agg(sorted)
+    assert families.tolist() == [["MiniLM", "SmolLM2"]] * 2
 
 
 def test_listed_wordings_and_those_by_rules_come_after_the_present_one(tea):

@@ -20,12 +20,12 @@ from psychometrics_book import workers
 from psychometrics_book.studies import adapting, interventions
 from psychometrics_book.studies.adapting import adapt
 from psychometrics_book.studies.interventions import ARMS, intervention_texts, trajectories
-from recipes.attributions import integrated_gradients
-from recipes.interventions import MEASURED
 from tests.conftest import needs
 from tests.families import save_family
 from tests.tiny import save_tiny_masked_lm
 
+MEASURED = (2, 5, 10, 20)
+"""Epochs after which the shipped study measured, besides 0."""
 ROUNDING = 1e-6
 """Largest difference between two scores, means of probabilities, that float32 may round apart."""
 
@@ -362,8 +362,6 @@ def test_the_shipped_study_is_found_by_its_digests(tmp_path, monkeypatch):
     assert len(expected) == (len(shipped) - 7 * shipped["scale"].nunique())
     measured = found.set_index(keys)["score"]
     pd.testing.assert_series_equal(measured.loc[expected.index], expected)
-    with pytest.raises(RespondentError, match="was to be measured"):
-        trajectories(names[:1], questionnaires, store=tmp_path, shipped=False, progress=False)
 
 
 def test_a_head_is_refitted_to_pairs_of_ones_own(tiny_model, tmp_path):
@@ -387,27 +385,3 @@ def test_impossible_runs_are_named():
         trajectories([], gad7)
     with pytest.raises(ParameterError, match="keep measure_at within"):
         trajectories("a", gad7, epochs=2, measure_at=[3])
-
-
-def test_attributions_of_the_parts_sum_to_the_difference_from_padding(tiny_model):
-    respondent = pm.load_respondent(tiny_model, dtype="float32", device="cpu")
-    gad7 = pm.load_questionnaire("gad7")
-    one = gad7.model_copy(update={"items": gad7.items[:1]})
-    found = integrated_gradients(respondent, one, steps=128)
-    table = pm.prompts(one).query("polarity == 1 and template == 1")
-    assert len(found) == 4 * len(table)
-    tokenizer = respondent.tokenizer
-    for place in (0, 11):
-        prompt = table.iloc[place]
-        inputs = tokenizer(prompt["premise"], prompt["hypothesis"], return_tensors="pt")
-        kept = torch.isin(
-            inputs["input_ids"], torch.tensor([tokenizer.cls_token_id, tokenizer.sep_token_id])
-        )
-        padded = inputs["input_ids"].masked_fill(~kept, tokenizer.pad_token_id)
-        rest = {key: value for key, value in inputs.items() if key != "input_ids"}
-        with torch.no_grad():
-            whole = respondent.model(**inputs).logits.log_softmax(-1)[0, 0]
-            empty = respondent.model(input_ids=padded, **rest).logits.log_softmax(-1)[0, 0]
-        mine = found.iloc[4 * place : 4 * place + 4]
-        assert mine["attribution"].sum() == pytest.approx(float(whole - empty), abs=0.02)
-        assert mine["share"].abs().sum() <= 1

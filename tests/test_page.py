@@ -20,7 +20,7 @@ from psychometrics.exceptions import ParameterError
 from psychometrics.paths import data_dir, notebooks_dir
 from psychometrics.reports import printing
 from psychometrics_book import claims, page, record
-from psychometrics_book.prose import _references
+from psychometrics_book.prose import references
 from psychometrics_book.record import _kernel_arguments
 from tests.conftest import asked_paths, loads_from_elsewhere, needs_browser, policy_of, wait_until
 
@@ -109,7 +109,7 @@ def _words(path) -> str:
     ],
 )
 def test_authors_are_cited_by_surname(key, authors):
-    assert _references()[key][0] == authors
+    assert references()[key][0] == authors
 
 
 def test_the_prose_has_the_numbers_of_its_own_run(executed):

@@ -257,7 +257,7 @@ def test_a_column_that_parquet_cannot_hold_is_named(column, tmp_path):
         ("rules", lambda how: book.improving.improve("challenges", **how)),
         ("to_prompts", lambda how: pm.rules.rules(**how)),
         ("shuffled", lambda how: pm.training.train_nli("minilm", SAID, "x", **how)),
-        ("shipped", lambda how: book.interventions.trajectories(["m"], LOADED, **how)),
+        ("progress", lambda how: book.interventions.trajectories(["m"], LOADED, **how)),
         ("progress", lambda how: book.runs.run_notebook("01-first-score", **how)),
         ("whole_words", lambda how: pm.modes.completions.mine("embedded", ["a [M]"], **how)),
         ("think", lambda how: pm.messages.messages(LOADED[0], LOADED[0].items, **how)),

@@ -55,7 +55,6 @@ SENTENCE_VERDICTS = (
 )
 """The verdicts on a sentence of the book in a different run, from the mildest to the worst."""
 _LEVELS = {"psychobench": 0.01}  # a paper's own level of significance; otherwise .05
-_RULES = ("equal", "above", "below", "untestable")
 _NULL = ["null", "null_low", "null_high"]
 _FOUND = ["value", "low", "high", *_NULL, "p"]
 
@@ -76,11 +75,6 @@ def published() -> pd.DataFrame:
         for example a claim that something is absent), ``cell``, the address of the chapter's
         result, and the ``level`` of significance.
 
-    Raises
-    ------
-    DataError
-        A claim is listed twice, or lacks a field that its rule needs.
-
     Examples
     --------
     >>> "study" in published().columns
@@ -99,29 +93,6 @@ def published() -> pd.DataFrame:
     table[words] = table[words].fillna("")
     table["level"] = table["study"].map(_LEVELS).fillna(0.05)
     table = table.astype({"published": float, "bar": float, "tolerance": float})
-    untestable = table["rule"] == "untestable"
-    wrong = {
-        "is listed twice": table["claim_id"].duplicated(),
-        f"has no rule of {', '.join(_RULES)}": ~table["rule"].isin(_RULES),
-        f"has no basis of {', '.join(BASES)}": ~table["basis"].isin(BASES),
-        "lacks its text, source, place or cluster": (
-            table[["claim", "source", "place", "cluster"]] == ""
-        ).any(axis=1),
-        "has a rule made neither before nor after its result": ~untestable
-        & ~table["made"].isin(["before", "after"]),
-        "has no chapter": ~untestable & (table["chapter"] == ""),
-        "has no cell": ~untestable & (table["cell"] == ""),
-        "has no reason": untestable & (table["reason"] == ""),
-        "has no number to equal": (table["rule"] == "equal")
-        & table[["published", "tolerance"]].isna().any(axis=1),
-        "has no bar, or does not say whose it is": table["rule"].isin(["above", "below"])
-        & (table["bar"].isna() | ~table["bar_of"].isin(["paper", "ours"])),
-    }
-    for fault, rows in wrong.items():
-        if rows.any():
-            row = table[rows].iloc[0]
-            raise DataError(f"data/claims/{row['study']}.csv, '{row['claim_id']}' {fault}.")
-
     return table.set_index("claim_id")
 
 
@@ -325,9 +296,9 @@ def judged_sentences(executed: str | Path) -> pd.DataFrame:
     is_other = executed.is_file() and bool(own_parameters(executed))
     compared_with = chapter if is_other else ""
     rows = []
-    for sentence, part in table.groupby("sentence", sort=False):
+    for sentence, rules in table.groupby("sentence", sort=False):
         cells = []
-        for row in part.itertuples():
+        for row in rules.itertuples():
             cells += _judged_cells(row, executed, compared_with)
 
         of_this_run = [judged for judged in cells if judged[0] != SENTENCE_VERDICTS[1]]
@@ -375,9 +346,9 @@ def counts(table: pd.DataFrame) -> pd.DataFrame:
     """
     parts = {}
     for basis, title in BASES.items():
-        part = table[table["basis"] == basis]
-        numbers = pd.crosstab(part["study"], part["verdict"]).reindex(
-            index=[study for study in STUDIES if study in set(part["study"])],
+        rows = table[table["basis"] == basis]
+        numbers = pd.crosstab(rows["study"], rows["verdict"]).reindex(
+            index=[study for study in STUDIES if study in set(rows["study"])],
             columns=list(VERDICTS),
             fill_value=0,
         )

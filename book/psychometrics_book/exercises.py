@@ -75,7 +75,7 @@ def listed() -> pd.DataFrame:
     return pd.read_csv(path, dtype=str, keep_default_na=False).set_index("exercise")
 
 
-def is_right(exercise: str, said: str) -> bool:
+def is_right(exercise: str, typed: str) -> bool:
     """Return whether a typed text is the answer to an exercise.
 
     A number may have a decimal point or comma, commas or spaces between thousands, or a per cent
@@ -86,7 +86,7 @@ def is_right(exercise: str, said: str) -> bool:
     ----------
     exercise : str
         The exercise's label, such as ``"ex-column-factor"``.
-    said : str
+    typed : str
         The typed answer.
 
     Returns
@@ -108,10 +108,11 @@ def is_right(exercise: str, said: str) -> bool:
     """
     right, tolerance = answer(str(exercise))  # the same rules as in book/_static/exercises.js
     if isinstance(right, str):
-        return _letters(str(said)) in {_letters(one) for one in right.split("|")}
-    readings = _readings(said)
+        return _letters(str(typed)) in {_letters(alternative) for alternative in right.split("|")}
+    readings = _readings(typed)
     if not readings:
-        raise ParameterError(f"The answer is a number, but '{said}' is not: type one such as 0.42.")
+        message = f"The answer is a number, but '{typed}' is not: type one such as 0.42."
+        raise ParameterError(message)
     slack = tolerance + 1e-9 * max(1, abs(right))
     return any(abs(reading - right) <= slack for reading in readings)
 
@@ -124,23 +125,25 @@ def hints(exercise: str) -> dict[float, str]:
     >>> list(hints("ex-self-report-1"))  # 4.5 is right
     [3.0, -4.5]
     """
-    found = answer(exercise)[0]
-    given = [one.split(": ", 1) for one in listed().loc[exercise, "hints"].split(" | ") if one]
-    said = {float(number): sentence for number, sentence in given}
-    if isinstance(found, float) and found:
-        said |= {-found: "The size is right: check the sign."}
-        said |= {100 * found: "Give a share, or add a per cent sign."} if found < 1 else {}
-    return said
+    right = answer(exercise)[0]
+    pairs = [
+        entry.split(": ", 1) for entry in listed().loc[exercise, "hints"].split(" | ") if entry
+    ]
+    sentences = {float(number): sentence for number, sentence in pairs}
+    if isinstance(right, float) and right:
+        sentences |= {-right: "The size is right: check the sign."}
+        sentences |= {100 * right: "Give a share, or add a per cent sign."} if right < 1 else {}
+    return sentences
 
 
-def hint(exercise: str, said: str) -> str:
+def hint(exercise: str, typed: str) -> str:
     """Return a hint on a wrong answer, or an empty string.
 
     Parameters
     ----------
     exercise : str
         The exercise's label, such as ``"ex-self-report-1"``.
-    said : str
+    typed : str
         The typed answer.
 
     Examples
@@ -151,14 +154,14 @@ def hint(exercise: str, said: str) -> str:
     close = (
         sentence
         for number, sentence in hints(exercise).items()
-        if any(abs(reading - number) <= abs(number) / 100 for reading in _readings(said))
+        if any(abs(reading - number) <= abs(number) / 100 for reading in _readings(typed))
     )
     return next(close, "")
 
 
-def _readings(said: str) -> list[float]:
+def _readings(typed: str) -> list[float]:
     """Return the possible readings of a number: ``1,515`` is 1.515 or 1515."""
-    text = re.sub(r"\s", "", str(said)).replace("\N{MINUS SIGN}", "-")
+    text = re.sub(r"\s", "", str(typed)).replace("\N{MINUS SIGN}", "-")
     share = text.endswith("%")
     text = text.removesuffix("%")
     spellings = {text.replace(",", ".")}

@@ -56,4 +56,4 @@ def _html_of(value: object) -> str:
         value = [_html_of(v) for v in value]
     else:
         return escape(str(value))
-    return "<ul>" + "".join(f"<li>{one}</li>" for one in value) + "</ul>" if value else "none"
+    return "<ul>" + "".join(f"<li>{entry}</li>" for entry in value) + "</ul>" if value else "none"

@@ -77,8 +77,8 @@ class _Prose:
         if output.get("name") == "stderr":
             failed = re.findall(r"UserWarning: (.+ did not answer everything: .+)", output["text"])
             return [
-                new_output("display_data", {"text/markdown": self._hold(escape(one))})
-                for one in dict.fromkeys(failed)
+                new_output("display_data", {"text/markdown": self._hold(escape(failure))})
+                for failure in dict.fromkeys(failed)
             ]
 
         output.get("metadata", {}).pop("filenames", None)  # pictures are embedded in the page
@@ -117,10 +117,10 @@ class _Prose:
     def _blocks(self, text: str) -> str:
         """Turn directives into quotations with a bold first line; leave out forms and explorers."""
 
-        def block(found: re.Match) -> str:
-            kind = found[2]
-            title = found[3]
-            body = re.sub(r"^:[\w-]+:.*\n", "", found[4], flags=re.M)
+        def block(fence: re.Match) -> str:
+            kind = fence[2]
+            title = fence[3]
+            body = re.sub(r"^:[\w-]+:.*\n", "", fence[4], flags=re.M)
             if kind in ("check", "explorer", "ask-a-model", "raw"):
                 return ""
 
@@ -134,17 +134,17 @@ class _Prose:
 
         return _FENCE.sub(block, text)
 
-    def _formula(self, found: re.Match) -> str:
+    def _formula(self, match: re.Match) -> str:
         from latex2mathml.converter import convert
 
-        display = "block" if found[1] else "inline"
+        display = "block" if match[1] else "inline"
         try:
-            formula = convert((found[1] or found[2]).strip(), display=display)
+            formula = convert((match[1] or match[2]).strip(), display=display)
         except Exception:  # dollar signs in a text; the library's errors have no common base
-            return found[0]
+            return match[0]
 
         if not _is_plain_mathml(formula):
-            return found[0]
+            return match[0]
         return self._hold(formula)
 
     def _hold(self, html: str) -> str:
@@ -153,25 +153,25 @@ class _Prose:
         self.held[placeholder] = html
         return placeholder
 
-    def _role(self, found: re.Match) -> str:
-        kind = found[1]
-        text = found[2]
-        said, _, target = text.rstrip(">").rpartition("<")
+    def _role(self, role: re.Match) -> str:
+        kind = role[1]
+        text = role[2]
+        words, _, target = text.rstrip(">").rpartition("<")
         if kind == "num":
             return self.number(text)
 
         if kind == "numref":
             return self.numbers.get(target, "a table or figure of another chapter")
         if kind == "ref":
-            return said.strip() or f"*{_title(target)}*"
+            return words.strip() or f"*{_title(target)}*"
 
         if kind in ("cite", "cite:p", "cite:t"):
-            works = [_references().get(key.strip(), (key, "")) for key in text.split(",")]
+            works = [references().get(key.strip(), (key, "")) for key in text.split(",")]
             if kind == "cite:t":
                 return "; ".join(f"{names} ({year})" for names, year in works)
             return f"({'; '.join(f'{names}, {year}' for names, year in works)})"
 
-        return "" if kind == "eq" else said.strip() or text
+        return "" if kind == "eq" else words.strip() or text
 
     def number(self, text: str) -> str:
         """Return the text that the role ``num`` prints."""
@@ -182,10 +182,10 @@ class _Prose:
     def _printed(text: str, runs: Path, chapter: str) -> str:
         """Return a cell as printed, or an empty string if the cell or its value is missing."""
         try:
-            found = escape(printed(text, runs, chapter))
+            value = escape(printed(text, runs, chapter))
         except (PsychometricsError, ValueError):
             return ""
-        return "" if found.startswith("–") else found
+        return "" if value.startswith("–") else value
 
 
 class _OtherRun(_Prose):
@@ -207,7 +207,7 @@ class _OtherRun(_Prose):
     def banner(self) -> str:
         given = ", ".join(f"{name} = {_code(value)}" for name, value in self.parameters.items())
         counts = self.sentences["verdict"].value_counts()
-        held, published, unknown, failed = (counts.get(one, 0) for one in SENTENCE_VERDICTS)
+        held, published, unknown, failed = (counts.get(verdict, 0) for verdict in SENTENCE_VERDICTS)
         paragraphs = [
             f"**This is not the published run.** {f'It was run with {given}.' if given else ''} "
             "The text in quotations, captions and solutions was written for the published run: "
@@ -242,8 +242,10 @@ class _OtherRun(_Prose):
 
     def caption(self, about: dict) -> str:
         parts = [f"{FOR_THE_PUBLISHED_RUN} {self.plain(self._marked(about['caption']))}"]
-        own = self.sentences[self.sentences["shown"] == about["name"]]
-        lines = [f"- “{row.sentence}”: *{row.verdict}* ({row.why})" for row in own.itertuples()]
+        sentences = self.sentences[self.sentences["shown"] == about["name"]]
+        lines = [
+            f"- “{row.sentence}”: *{row.verdict}* ({row.why})" for row in sentences.itertuples()
+        ]
         if lines:
             parts.append("The book's sentences about it:\n\n" + "\n".join(lines))
         return "\n\n".join(parts)
@@ -272,7 +274,7 @@ class _OtherRun(_Prose):
             parts += [self._quotation(text[place : heading.start()]), title]
             place = heading.end()
         parts.append(self._quotation(text[place:]))
-        return [part for part in parts if part.strip()]
+        return [section for section in parts if section.strip()]
 
     def _quotation(self, text: str) -> str:
         text = _LABEL.sub("", text).strip()
@@ -291,7 +293,8 @@ class _OtherRun(_Prose):
         rest = body.removeprefix(options)
         if "chapter-head" in options:
             finding = re.compile(r"^\*\*Finding\.\*\*.*$", re.M)
-            rest = finding.sub(lambda found: self._finding(found[0]), rest)
+            published = ("**Finding.**", "**Finding of the published run.**", 1)
+            rest = finding.sub(lambda match: self._marked(match[0].replace(*published)), rest)
         elif kind == "exercise":
             rest = self._marked(rest)
         else:
@@ -299,10 +302,6 @@ class _OtherRun(_Prose):
 
         start, end = (place - fence.start() for place in fence.span(4))
         return fence[0][:start] + options + rest + fence[0][end:]
-
-    def _finding(self, text: str) -> str:
-        text = text.replace("**Finding.**", "**Finding of the published run.**", 1)
-        return self._marked(text)
 
     def _marked(self, text: str) -> str:
         """Remove bold findings from a text, and mark each sentence that has a rule."""
@@ -329,17 +328,17 @@ class _OtherRun(_Prose):
                 ends = [len(" ".join(normal[: n + 1])) for n in range(len(normal))]
                 verdicts[next(n for n, end in enumerate(ends) if len(before) < end)].append(verdict)
 
-        for sentence, own in zip(sentences, verdicts, strict=True):
+        for sentence, verdicts_here in zip(sentences, verdicts, strict=True):
             if any(not self._here(role[1]) for role in ROLE.finditer(sentence[0])):
-                own.append(SENTENCE_VERDICTS[2])
+                verdicts_here.append(SENTENCE_VERDICTS[2])
 
         marked = ""
         place = 0
-        for sentence, own in zip(sentences, verdicts, strict=True):
+        for sentence, verdicts_here in zip(sentences, verdicts, strict=True):
             marked += block[place : sentence.end()]
             place = sentence.end()
-            if own:
-                worst = max(own, key=SENTENCE_VERDICTS.index)
+            if verdicts_here:
+                worst = max(verdicts_here, key=SENTENCE_VERDICTS.index)
                 marked += f" [**{worst}**]"
 
         return marked + block[place:]
@@ -360,8 +359,8 @@ def _is_plain_mathml(formula: str) -> bool:
     except ElementTree.ParseError:
         return False
 
-    attributes = [(name, value) for one in elements for name, value in one.attrib.items()]
-    return all(one.tag.rpartition("}")[2] in _MATHML for one in elements) and not any(
+    attributes = [(name, value) for element in elements for name, value in element.attrib.items()]
+    return all(element.tag.rpartition("}")[2] in _MATHML for element in elements) and not any(
         name.startswith("on") or "href" in name or name == "style" or "url(" in value
         for name, value in attributes
     )
@@ -392,36 +391,42 @@ def _title(target: str) -> str:
 @cache
 def _titles() -> dict[str, str]:
     """Return the book's headings, by their labels and by the names of their pages."""
-    found = {}
+    titles = {}
     for path in [*notebooks_dir().glob("*.ipynb"), *book_dir().rglob("*.md")]:
         text = path.read_text(encoding="utf-8")
         if path.suffix == ".ipynb":
             text = "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
 
-        found |= dict(re.findall(r"^\(([\w-]+)\)=\n+#+ (.+)", text, re.M))
+        titles |= dict(re.findall(r"^\(([\w-]+)\)=\n+#+ (.+)", text, re.M))
         first = re.search(r"^# (.+)", text, re.M)
         if first:
-            found[path.stem] = first[1]
+            titles[path.stem] = first[1]
 
-    return found
+    return titles
 
 
 @cache
-def _references() -> dict[str, tuple[str, str]]:
-    """Return the authors and year of each reference by its key."""
+def references() -> dict[str, tuple[str, str]]:
+    """Return the authors, as the text names them, and the year of each reference by its key.
+
+    Examples
+    --------
+    >>> references()["reuben2024"]
+    ('Reuben et al.', '2024')
+    """
     from pybtex.database import parse_file
     from pybtex.richtext import Text
 
     path = book_dir() / "references.bib"
     entries = parse_file(path).entries if path.is_file() else {}
-    found = {}
+    works = {}
     for key, entry in entries.items():
         surnames = [
             str(Text.from_latex(" ".join([*person.prelast_names, *person.last_names])))
             for person in entry.persons.get("author", [])
         ]
         many = len(surnames) > 2 or "others" in surnames
-        said = f"{surnames[0]} et al." if many else " and ".join(surnames) or key
-        found[key] = said, entry.fields.get("year", "n.d.")
+        authors = f"{surnames[0]} et al." if many else " and ".join(surnames) or key
+        works[key] = authors, entry.fields.get("year", "n.d.")
 
-    return found
+    return works

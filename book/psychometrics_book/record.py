@@ -375,8 +375,8 @@ def _html(frame: pd.DataFrame, formats: dict[str, str]) -> str:
         before, mark, tail = name.rpartition("low")
         is_low_end = bool(mark) and not tail
         high = f"{before}high"
-        own = formats.get(before.strip(), formats.get(last, formats.get("")))
-        form = formats.get(name, own)
+        default_form = formats.get(before.strip(), formats.get(last, formats.get("")))
+        form = formats.get(name, default_form)
 
         if is_low_end and high in flat:
             ends = zip(_printed(flat[name], form), _printed(flat[high], form), strict=True)
@@ -389,12 +389,14 @@ def _html(frame: pd.DataFrame, formats: dict[str, str]) -> str:
     words.index.names = [name and str(name).replace("_", " ") for name in words.index.names]
     words = words.rename(index=_escaped, columns=_escaped).rename_axis(index=_escaped)
     # left-align columns of words
-    left = {name for name in flat if not pd.api.types.is_numeric_dtype(flat[name])}
+    words_columns = {name for name in flat if not pd.api.types.is_numeric_dtype(flat[name])}
     html = words.map(_linked).to_html(
         escape=False, border=0, index=not _is_default(frame.index), na_rep=""
     )
 
-    return html if not left else html.replace('class="dataframe"', 'class="dataframe words"')
+    if words_columns:
+        html = html.replace('class="dataframe"', 'class="dataframe words"')
+    return html
 
 
 def _printed(column: pd.Series, form: str | None) -> list[str]:

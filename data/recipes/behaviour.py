@@ -39,12 +39,12 @@ def agreement(judge: str | Path, store: str | Path | None = None, **how: object)
     for reader, column in (("rules", "value"), ("judge", "judge")):
         sheets = [table.assign(rater=r, read=table[c])[["rater", *keys, "read"]].dropna()
                   for r, c in (("label", "declines"), (reader, column))]  # fmt: skip
-        found = rater_agreement(pd.concat(sheets), ["read"], keys).iloc[0]
+        agreements = rater_agreement(pd.concat(sheets), ["read"], keys).iloc[0]
         both = (table["declines"] == 1) & (table[column] == 1)
         rows[reader] = {
             "replies": len(table), "decline": int((table["declines"] == 1).sum()),
             "says": int((table[column] == 1).sum()), "both": int(both.sum()),
-            "agreement": found["agreement"], "alpha": found["krippendorff_alpha"],
+            "agreement": agreements["agreement"], "alpha": agreements["krippendorff_alpha"],
         }  # fmt: skip
 
     return pd.DataFrame(rows).T

@@ -16,10 +16,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pandas as pd
+from bs4 import BeautifulSoup
 
 from psychometrics.paths import cache_dir, notebooks_dir
 from tests.poverty import VARIABLES, wide_instructions
@@ -52,28 +52,6 @@ execute(Path("book") / "chapters", progress=False)
 """
 
 
-class _Cells(HTMLParser):
-    """The texts of table cells, in order."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.cells: list[str] = []
-        self.inside = False
-
-    def handle_starttag(self, tag: str, attrs: list) -> None:
-        if tag in ("td", "th"):
-            self.inside = True
-            self.cells.append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in ("td", "th"):
-            self.inside = False
-
-    def handle_data(self, data: str) -> None:
-        if self.inside:
-            self.cells[-1] += data
-
-
 def printed_cells(chapters: Path) -> dict[tuple[str, str, int], str]:
     """Return the printed cells of executed chapters, by chapter, table and place."""
     cells = {}
@@ -88,10 +66,9 @@ def printed_cells(chapters: Path) -> dict[tuple[str, str, int], str]:
                 if name is None or "<table" not in html:
                     continue
 
-                parser = _Cells()
-                parser.feed(html)
-                for place, text in enumerate(parser.cells):
-                    cells[path.stem, name[1], place] = text
+                shown = BeautifulSoup(html, "html.parser").find_all(["td", "th"])
+                for place, element in enumerate(shown):
+                    cells[path.stem, name[1], place] = element.get_text()
 
     return cells
 

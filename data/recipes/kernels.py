@@ -11,6 +11,7 @@ heads; ``python -m recipes.six_bases analyse`` adds the larger bases.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -30,32 +31,24 @@ from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics_book.studies.untrained import REAL
 
-from . import dose
+from . import frozen_heads
 
 BASES = {
     "MiniLM, 3 layers": ("embedded", 3, None),
     "MiniLM, 4 layers": ("embedded", 4, None),
     "MiniLM, 5 layers": ("embedded", 5, None),
     "MiniLM, 6 layers": ("embedded", 6, None),
-    "SmolLM2, 18 layers": ("smollm2", 18, dose.WORDING),
-    "SmolLM2": ("smollm2", 30, dose.WORDING),
+    "SmolLM2, 18 layers": ("smollm2", 18, frozen_heads.WORDING),
+    "SmolLM2": ("smollm2", 30, frozen_heads.WORDING),
 }
 """Base, layers, and the decoder's wording: the text of most members on it."""
 QUESTIONNAIRES = (*REAL, "ipip20", "placebo_defects", "placebo_weather")
 SIZES = {"start": None, "quarter": 0.25, "matched": 1.0, "fourfold": 4.0}
 SAMPLES = (10, 24, 100)
 HEADS = 2000
+FEWEST_MEMBERS = 3
 DRAWS = 1000
 KEY = ["statistic", "scale", "other"]
-
-
-def standing(base: str) -> list[str]:
-    """Return the embedded members on a base and depth, such as ``"MiniLM, 6 layers"``."""
-    table = population_table().set_index("respondent_id").loc[population("all")]
-    family = base.split(",")[0]
-    _, layers, _ = BASES[base]
-    own = (table["family"] == family) & (table["layers"] == layers)
-    return list(table.index[own])
 
 
 def statistics_table() -> pd.DataFrame:
@@ -67,16 +60,29 @@ def statistics_table() -> pd.DataFrame:
     return pd.concat(parts)[["base", *KEY, "value", "low", "high"]]
 
 
-def save_statistics(table: pd.DataFrame, path: Path) -> None:
-    """Save statistics of bases, and leave the rows of other bases unchanged."""
-    order = list(BASES)
+def save_bases(table: pd.DataFrame, path: Path, first: Iterable[str]) -> None:
+    """Save rows of bases, and leave the rows of other bases unchanged.
+
+    Bases have the order of `first`, then of the file, then of the table.
+    """
+    order = list(first)
     if path.is_file():
         shipped = pd.read_csv(path)
         order += list(shipped["base"].unique())
         table = pd.concat([shipped[~shipped["base"].isin(table["base"])], table])
 
     order += list(table["base"].unique())
+    path.parent.mkdir(exist_ok=True)
     _write(table.sort_values("base", key=lambda base: base.map(order.index), kind="stable"), path)
+
+
+def correlations_within(covariances: pd.DataFrame, names: Sequence[str]) -> pd.Series:
+    """Return the correlations of each questionnaire's items, by pair of items."""
+    size = np.sqrt(np.diag(covariances))
+    r = (covariances / size / size[:, None]).droplevel([0, 1]).T.droplevel([0, 1])
+    items = [[item.id for item in load_questionnaire(name).items] for name in names]
+    pairs = [pair for of_one in items for pair in itertools.combinations(of_one, 2)]
+    return pd.Series({pair: r.loc[pair] for pair in pairs})
 
 
 def item_correlations() -> pd.DataFrame:
@@ -99,21 +105,20 @@ def entailments(
 
     A size is the root mean square of the centred log probabilities; None leaves heads unscaled.
     """
-    table, _ = dose.templates(REAL)
+    table, _ = frozen_heads.templates(REAL)
     texts = tuple(table[["premise", "hypothesis"]].itertuples(index=False, name=None))
-    given = torch.from_numpy(
+    states = torch.from_numpy(
         vectors.layer_vectors(base, {layers}, (texts,), wording)[layers].copy()
     )
-    head = dose.untrained(numbers, given.shape[1], vectors.is_decoder(base))
-    answers = dose.answer(head, given)
-    logs = dose.centred_logs(answers)
-    own = np.sqrt((logs**2).mean(axis=(1, 2), keepdims=True))
-    scaled = [answers if size is None else logs * (size / own) for size in sizes]
+    head = frozen_heads.untrained(numbers, states.shape[1], vectors.is_decoder(base))
+    answers = frozen_heads.answer(head, states)
+    scaled = [
+        answers if size is None else frozen_heads.scaled_logs(answers, size) for size in sizes
+    ]
+    return np.stack([frozen_heads.shares(logs, "entailment") for logs in scaled])
 
-    return np.stack([dose.shares(one, "entailment") for one in scaled])
 
-
-def keyed_scores(entailment: np.ndarray, places: list[dose.Template]) -> np.ndarray:
+def keyed_scores(entailment: np.ndarray, places: list[frozen_heads.Template]) -> np.ndarray:
     """Return scores of source terms with the items' keys, (heads, items)."""
     items: dict[str, list] = {}
     for item, key, rows, weights, polarity in places:
@@ -141,7 +146,7 @@ def errors(name: str, sizes: dict[str, float | None], heads: int = HEADS) -> pd.
         interval of Wishart draws (mean over questionnaires).
     """
     stand = BASES[name]
-    _, places = dose.templates(REAL)
+    _, places = frozen_heads.templates(REAL)
     K = kernel(REAL, *stand)
     counts = K.index.get_level_values("questionnaire").value_counts(sort=False)
     ends = list(counts[list(REAL)].cumsum())
@@ -152,30 +157,32 @@ def errors(name: str, sizes: dict[str, float | None], heads: int = HEADS) -> pd.
 
     for start in range(0, heads, 50):
         numbers = range(10_000 + start, 10_000 + start + 50)  # not used by any other table
-        for part, one in zip(drawn, entailments(*stand, [*sizes.values()], numbers), strict=True):
-            part.append(keyed_scores(one, places))
+        for drawn_scores, entailment in zip(
+            drawn, entailments(*stand, [*sizes.values()], numbers), strict=True
+        ):
+            drawn_scores.append(keyed_scores(entailment, places))
 
     implied = {n: kernel_statistics(K, n).set_index("statistic") for n in SAMPLES}
-    known = implied[SAMPLES[0]].loc[["alpha"], "value"].to_numpy()
+    closed_alphas = implied[SAMPLES[0]].loc[["alpha"], "value"].to_numpy()
     rows = []
     rng = np.random.default_rng(0)
 
-    for label, part in zip(sizes, drawn, strict=True):
-        scores = np.concatenate(part)
+    for label, drawn_scores in zip(sizes, drawn, strict=True):
+        scores = np.concatenate(drawn_scores)
         r = np.corrcoef(scores.T)[upper]
-        own = scale_alphas(scores, ends)
+        alphas_of_heads = scale_alphas(scores, ends)
         row = {"base": name, "size": label, "heads": heads}
         row |= {"r": np.corrcoef(r, closed)[0, 1], "largest": np.abs(r - closed).max()}
-        row |= {"alpha": known.mean(), "simulated": own.mean()}
-        row["alpha off"] = np.abs(own - known).max()
+        row |= {"alpha": closed_alphas.mean(), "simulated": alphas_of_heads.mean()}
+        row["alpha off"] = np.abs(alphas_of_heads - closed_alphas).max()
 
         for n, table in implied.items():
             chosen = np.stack([rng.choice(heads, n, replace=False) for _ in range(DRAWS)])
-            found = scale_alphas(scores[chosen], ends)
+            sample_alphas = scale_alphas(scores[chosen], ends)
             ends_of = table.loc[["alpha"]]
             low = ends_of["low"].to_numpy()
             high = ends_of["high"].to_numpy()
-            row[f"within {n}"] = ((found >= low) & (found <= high)).mean()
+            row[f"within {n}"] = ((sample_alphas >= low) & (sample_alphas <= high)).mean()
 
         rows.append(row)
 
@@ -184,25 +191,25 @@ def errors(name: str, sizes: dict[str, float | None], heads: int = HEADS) -> pd.
 
 def errors_table() -> pd.DataFrame:
     """Return the errors on all bases; *matched* heads have their family's median size."""
-    found = []
+    tables = []
     for family, members in (
         ("MiniLM", population("encoders")),
         ("SmolLM2", population("decoders")),
     ):
         answers = ask(list(REAL), members, progress=False)[list(PROBABILITIES)]
-        values = dose.centred_logs(np.log(answers.to_numpy().reshape(len(members), -1, 3)))
-        own = float(np.median(np.sqrt((values**2).mean(axis=(1, 2)))))
-        sizes = {label: factor and factor * own for label, factor in SIZES.items()}
-        found += [errors(name, sizes) for name in BASES if name.startswith(family)]
-        print(found[-1], flush=True)
+        values = frozen_heads.centred_logs(np.log(answers.to_numpy().reshape(len(members), -1, 3)))
+        median_size = float(np.median(np.sqrt((values**2).mean(axis=(1, 2)))))
+        sizes = {label: factor and factor * median_size for label, factor in SIZES.items()}
+        tables += [errors(name, sizes) for name in BASES if name.startswith(family)]
+        print(tables[-1], flush=True)
 
-    return pd.concat(found)
+    return pd.concat(tables)
 
 
 # --- what the explorer of the kernel shows
 
 
-def explorer_tables(least: int = 3) -> tuple[pd.DataFrame, pd.DataFrame]:
+def explorer_tables() -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return item correlations by base, and statistics at depths with at least three members.
 
     Returns
@@ -216,28 +223,27 @@ def explorer_tables(least: int = 3) -> tuple[pd.DataFrame, pd.DataFrame]:
     pairs = {}
     rows = []
     loaded = [load_questionnaire(name) for name in QUESTIONNAIRES]
+    table = population_table().set_index("respondent_id").loc[population("all")]
 
     for name, base in BASES.items():
         K = kernel(QUESTIONNAIRES, *base)
-        size = np.sqrt(np.diag(K))
-        r = (K / size / size[:, None]).droplevel([0, 1]).T.droplevel([0, 1])
-        items = [[item.id for item in q.items] for q in loaded]
-        pairs[name] = {
-            pair: r.loc[pair] for own in items for pair in itertools.combinations(own, 2)
-        }
-        members = standing(name)
-
-        if len(members) < least:
+        pairs[name] = correlations_within(K, QUESTIONNAIRES)
+        on_base = (table["family"] == name.split(",")[0]) & (table["layers"] == base[1])
+        members = list(table.index[on_base])
+        if len(members) < FEWEST_MEMBERS:
             continue
         scores = item_scores(ask(loaded, members, progress=False))
         wide = scores.pivot(index="respondent_id", columns="item_id", values="score")
         top = [(q, scale) for q in loaded for scale in q.scales if scale.parent is None]
         keys = {item: key for q, scale in top for item, key in q.keys(scale).items()}
         wide = (wide * pd.Series(keys))[K.index.get_level_values("item_id")]
-        own = kernel_statistics(pd.DataFrame(np.cov(wide.T), K.index, K.index)).set_index(KEY)
+        covariances = pd.DataFrame(np.cov(wide.T), K.index, K.index)
+        of_members = kernel_statistics(covariances).set_index(KEY)
         ends = kernel_statistics(K, len(members)).set_index(KEY)[["low", "high"]]
-        own = own.join(ends).loc[lambda t: t.index.isin(["alpha", "correlation"], level=0)]
-        rows.append(own.reset_index().assign(base=name, members=len(members)))
+        of_members = of_members.join(ends).loc[
+            lambda t: t.index.isin(["alpha", "correlation"], level=0)
+        ]
+        rows.append(of_members.reset_index().assign(base=name, members=len(members)))
 
     pairs = pd.DataFrame(pairs).rename_axis(["one", "other"])
     return pairs, pd.concat(rows)[["base", "members", *KEY, "value", "low", "high"]]
@@ -249,7 +255,7 @@ def _write(table: pd.DataFrame, path: Path, digits: int = 4, index: bool = False
 
 if __name__ == "__main__":
     folder = data_dir()
-    save_statistics(statistics_table(), folder / "kernels.csv")
+    save_bases(statistics_table(), folder / "kernels.csv", BASES)
     _write(item_correlations(), folder / "kernel_items.csv", index=True)
     pairs, members = explorer_tables()
     _write(pairs, folder / "explorers" / "kernel.csv", 2, index=True)

@@ -82,10 +82,12 @@ def _main() -> None:
     ]
     sheet = table.assign(link=links, **{"your guess": "", "score": "", "interval": ""})
     sheet.to_csv(folder / "sheet.csv", index=False, lineterminator="\n")
-    found = pd.concat([table["wording"], scores(table)], axis=1)
-    whole = found[["score"]].agg(["mean", "std", "min", "max"]).rename_axis("wording")
-    found = pd.concat([found, whole.reset_index()])
-    found.to_csv(folder / "answers.csv", index=False, float_format="%.3f", lineterminator="\n")
+    table_of_scores = pd.concat([table["wording"], scores(table)], axis=1)
+    whole = table_of_scores[["score"]].agg(["mean", "std", "min", "max"]).rename_axis("wording")
+    table_of_scores = pd.concat([table_of_scores, whole.reset_index()])
+    table_of_scores.to_csv(
+        folder / "answers.csv", index=False, float_format="%.3f", lineterminator="\n"
+    )
 
 
 if __name__ == "__main__":

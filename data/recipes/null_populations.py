@@ -39,7 +39,7 @@ from psychometrics.questionnaires import load_questionnaire
 from psychometrics.store import key_of
 from psychometrics_book.studies.untrained import EXPECTED, PLACEBOS, REAL, SIZES, with_beyond
 
-from . import dose
+from . import frozen_heads
 
 NAMES = (*REAL, *PLACEBOS)
 PRIMARY = ("alpha", "correlations", "silhouette")
@@ -70,7 +70,7 @@ class Members:
         stands = untouched_bases(self.names)
         self.stands = list(zip(*stands.values(), strict=True))
 
-        table, self.places = dose.templates(NAMES)
+        table, self.places = frozen_heads.templates(NAMES)
         parts = tuple(
             tuple(part[["premise", "hypothesis"]].itertuples(index=False, name=None))
             for _, part in table.groupby("questionnaire", sort=False)
@@ -88,7 +88,7 @@ class Members:
         )  # fmt: skip
         values = np.stack([values[name].loc[self.names].to_numpy() for name in PROBABILITIES], 2)
         logs = np.log(np.maximum(values.astype(float), 1e-12))
-        self.sizes = _size(dose.centred_logs(logs))
+        self.sizes = _size(frozen_heads.centred_logs(logs))
         self.kept_sizes = _size(_of_classes(logs))
         self.digest = key_of(*map(str, self.sizes.round(4)), "populations-2")
 
@@ -167,7 +167,7 @@ def _chunk(members: Members, start: int) -> dict[str, np.ndarray]:
             entailments = {OTHER: entailments["matched"]}
 
         for size, entailment in entailments.items():
-            scores = dose.score(entailment, members.places)
+            scores = frozen_heads.score(entailment, members.places)
             values = np.stack([scores[kind] for kind in KINDS])
             if size == WORDS:  # encoders have no words
                 everyone = np.full((len(KINDS), len(members.names), values.shape[2]), np.nan)
@@ -179,9 +179,9 @@ def _chunk(members: Members, start: int) -> dict[str, np.ndarray]:
     arrays = {size: np.stack(values, axis=1).astype("float32") for size, values in made.items()}
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part.npz")
-    np.savez(part, **arrays)
-    part.replace(path)
+    new_file = path.with_suffix(".part.npz")
+    np.savez(new_file, **arrays)
+    new_file.replace(path)
 
     return arrays
 
@@ -191,8 +191,8 @@ def _chunk(members: Members, start: int) -> dict[str, np.ndarray]:
 
 def _evidence(members: Members, values: np.ndarray, chosen: np.ndarray) -> pd.DataFrame:
     """Return each kind of evidence of the chosen respondents, a row for each population."""
-    found = evidence_of_draws(*values[:, :, chosen].astype(float), members.loaded, EXPECTED)
-    return with_beyond(found)
+    cubes = values[:, :, chosen].astype(float)
+    return with_beyond(evidence_of_draws(*cubes, members.loaded, EXPECTED))
 
 
 def centred(values: np.ndarray, depths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -215,13 +215,15 @@ def centred(values: np.ndarray, depths: np.ndarray) -> tuple[np.ndarray, np.ndar
     """
     names, counts = np.unique(depths, return_counts=True)
     shared = np.flatnonzero(np.isin(depths, names[counts > 1]))
-    found = values[:, :, shared].astype(float)
+    adjusted = values[:, :, shared].astype(float)
     for name in names[counts > 1]:
-        own = depths[shared] == name
-        scores = found[:2, :, own]
+        at_depth = depths[shared] == name
+        scores = adjusted[:2, :, at_depth]
         size = np.sqrt(scores[0].var(axis=1, ddof=1).mean(axis=1))
-        found[:2, :, own] = (scores - scores.mean(axis=2, keepdims=True)) / size[:, None, None]
-    return found, shared
+        adjusted[:2, :, at_depth] = (scores - scores.mean(axis=2, keepdims=True)) / size[
+            :, None, None
+        ]
+    return adjusted, shared
 
 
 def _by_depth(members: Members, values: np.ndarray, rows: np.ndarray) -> dict[str, pd.DataFrame]:
@@ -246,11 +248,11 @@ def depth_labels(members: Members) -> np.ndarray:
 
 def _primary(values: np.ndarray, bases: np.ndarray, centre=np.mean) -> dict[str, pd.DataFrame]:
     """Return the primary statistics within each base and combined, a row for each population."""
-    found = {}
+    by_base = {}
     for base in dict.fromkeys(bases):
-        own = bases == base
-        source = values[0, :, own].transpose(1, 0, 2).astype(float)[:, :, : ENDS[-1]]
-        width = values[2, :, own].transpose(1, 0, 2).astype(float)[:, :, : ENDS[-1]]
+        on_base = bases == base
+        source = values[0, :, on_base].transpose(1, 0, 2).astype(float)[:, :, : ENDS[-1]]
+        width = values[2, :, on_base].transpose(1, 0, 2).astype(float)[:, :, : ENDS[-1]]
         parts = np.split(source, ENDS[:-1], axis=2)
         rank = rank_correlations(np.stack([part.mean(axis=2) for part in parts], axis=2))
         turned = np.stack([rank[:, 0, 1], -rank[:, 0, 2], -rank[:, 1, 2]])
@@ -258,13 +260,13 @@ def _primary(values: np.ndarray, bases: np.ndarray, centre=np.mean) -> dict[str,
         alpha = centre([alphas(_covariances(part)) for part in parts], axis=0)
         silhouette = centre(width.reshape(len(width), -1), axis=1)
         columns = [alpha, least, silhouette]
-        found[base] = pd.DataFrame(dict(zip(PRIMARY, columns, strict=True)))
+        by_base[base] = pd.DataFrame(dict(zip(PRIMARY, columns, strict=True)))
 
-    if len(found) > 1:
+    if len(by_base) > 1:
         counts = pd.Series(bases).value_counts()
-        found["both"] = sum(found[base] * counts[base] for base in found) / len(bases)
+        by_base["both"] = sum(by_base[base] * counts[base] for base in by_base) / len(bases)
 
-    return found
+    return by_base
 
 
 def _covariances(scores: np.ndarray) -> np.ndarray:
@@ -277,7 +279,7 @@ def _choices(members: Members, values: np.ndarray) -> dict[tuple[str, str], pd.D
     bases = members.bases
     default = members.table["default"].to_numpy()
     six = members.layers == 6
-    found = {
+    choices = {
         "as planned": _primary(values, bases),
         "medians": _primary(values, bases, np.median),
         "default members": _primary(values[:, :, default], bases[default]),
@@ -286,9 +288,13 @@ def _choices(members: Members, values: np.ndarray) -> dict[tuple[str, str], pd.D
 
     for place, name in enumerate(members.names):
         others = (np.arange(len(bases)) != place) & (bases == bases[place])
-        found[f"without {name}"] = _primary(values[:, :, others], bases[others])
+        choices[f"without {name}"] = _primary(values[:, :, others], bases[others])
 
-    return {(choice, base): one for choice, by in found.items() for base, one in by.items()}
+    return {
+        (choice, base): table
+        for choice, bases_of in choices.items()
+        for base, table in bases_of.items()
+    }
 
 
 def _summary(members: Members, start: int) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
@@ -317,18 +323,18 @@ def _summarised(members: Members, start: int) -> list[pd.DataFrame]:
     choices = []
     for size, values in _chunk(members, start).items():
         if size in (KEPT, OTHER):
-            for base, one in _primary(values, members.bases).items():
-                choices.append(one.assign(choice=size, base=base))
+            for base, statistics in _primary(values, members.bases).items():
+                choices.append(statistics.assign(choice=size, base=base))
             continue
 
         rows.append(_shipped_rows(members, values, size, start))
         who = decoders if size == WORDS else everyone
-        for name, one in _by_depth(members, values[:, :, who], who).items():
-            depths.append(one.assign(base=name, size=size))
+        for name, statistics in _by_depth(members, values[:, :, who], who).items():
+            depths.append(statistics.assign(base=name, size=size))
 
         if size == "matched":
-            for (choice, base), one in _choices(members, values).items():
-                choices.append(one.assign(choice=choice, base=base))
+            for (choice, base), statistics in _choices(members, values).items():
+                choices.append(statistics.assign(choice=choice, base=base))
 
     parts = (rows, depths, choices)
     return [pd.concat(part, ignore_index=True) if part else pd.DataFrame() for part in parts]
@@ -345,23 +351,23 @@ def _write(members: Members) -> None:
     shipped, depths, choices = (
         pd.concat(parts, ignore_index=True) for parts in zip(*summaries, strict=True)
     )
-    own = np.stack([members.profiles[kind].to_numpy() for kind in KINDS])[:, None]
+    trained = np.stack([members.profiles[kind].to_numpy() for kind in KINDS])[:, None]
 
-    table = pd.concat([shipped, _shipped_rows(members, own, "trained", 0)], ignore_index=True)
+    table = pd.concat([shipped, _shipped_rows(members, trained, "trained", 0)], ignore_index=True)
     numbers = table.select_dtypes("float").columns
     table[numbers] = table[numbers].round(4).astype("float32")
     table.to_parquet(data_dir() / "null_populations.parquet", index=False, compression="zstd")
 
-    observed = _choices(members, own)
+    observed = _choices(members, trained)
     observed |= {
-        (choice, base): one
+        (choice, base): statistics
         for choice in (KEPT, OTHER)
-        for (planned, base), one in list(observed.items())
+        for (planned, base), statistics in list(observed.items())
         if planned == "as planned"
     }
     drawn = choices.groupby(["choice", "base"], sort=False)
     _write_compared(observed, drawn, ["choice", "base", "evidence"], "within_base.csv")
-    _write_depths(members, own, depths.groupby(["base", "size"], sort=False))
+    _write_depths(members, trained, depths.groupby(["base", "size"], sort=False))
 
 
 def _shipped_rows(members: Members, values: np.ndarray, size: str, start: int) -> pd.DataFrame:
@@ -371,42 +377,42 @@ def _shipped_rows(members: Members, values: np.ndarray, size: str, start: int) -
         if size == WORDS and base != "SmolLM2":
             continue
         chosen = members.bases == base
-        part = _evidence(members, values, chosen).drop(columns="beyond placebos")
-        part.insert(0, "population", np.arange(start, start + len(part)))
-        part.insert(0, "size", size)
-        part.insert(0, "base", base)
+        rows = _evidence(members, values, chosen).drop(columns="beyond placebos")
+        rows.insert(0, "population", np.arange(start, start + len(rows)))
+        rows.insert(0, "size", size)
+        rows.insert(0, "base", base)
         means = values[2][:, chosen, : ENDS[-1]].mean(axis=2).astype("float32").round(4)
-        few = part["population"] < SINGLE
-        part["single"] = [row.tolist() if keep else None for row, keep in zip(means, few)]  # noqa: B905
-        parts.append(part)
+        few = rows["population"] < SINGLE
+        rows["single"] = [row.tolist() if keep else None for row, keep in zip(means, few)]  # noqa: B905
+        parts.append(rows)
 
     return pd.concat(parts)
 
 
 def _write_compared(observed: dict, drawn, names: list[str], file: str) -> None:
-    found = []
+    tables = []
     for key, draws in drawn:
         row = reached(observed[key].iloc[0], draws)
         row = row.rename_axis("evidence").reset_index()
-        found.append(row.assign(**dict(zip(names, key, strict=False))))
-    table = pd.concat(found).set_index(names).reset_index()
+        tables.append(row.assign(**dict(zip(names, key, strict=False))))
+    table = pd.concat(tables).set_index(names).reset_index()
     table.to_csv(data_dir() / file, index=False, float_format="%.5g")
 
 
-def _write_depths(members: Members, own: np.ndarray, drawn) -> None:
+def _write_depths(members: Members, values: np.ndarray, drawn) -> None:
     everyone = np.arange(len(members.names))
-    observed = _by_depth(members, own, everyone)
+    observed = _by_depth(members, values, everyone)
     labels = pd.Series(depth_labels(members))
     shared = labels.index[labels.map(labels.value_counts()) > 1].to_numpy()
 
     def statistics(part: pd.DataFrame) -> pd.Series:
         chosen = part["place"].to_numpy()
-        by = _by_depth(members, own[:, :, chosen], chosen)
+        by = _by_depth(members, values[:, :, chosen], chosen)
         return pd.concat({base: by[base].iloc[0] for base in ("MiniLM", "SmolLM2") if base in by})
 
     places = pd.DataFrame({"place": shared})
     half = jackknife(statistics, places, pd.Series(members.bases[shared]))
-    found = []
+    tables = []
     for (base, size), draws in drawn:
         row = reached(observed[base].iloc[0], draws)
         if base in half.index:
@@ -414,9 +420,9 @@ def _write_depths(members: Members, own: np.ndarray, drawn) -> None:
             row["high"] = observed[base].iloc[0] + half.loc[base, base]
 
         row["members"] = labels[shared].str.startswith(base).sum()
-        found.append(row.rename_axis("evidence").reset_index().assign(base=base, size=size))
+        tables.append(row.rename_axis("evidence").reset_index().assign(base=base, size=size))
 
-    table = pd.concat(found).set_index(["base", "size", "evidence"]).reset_index()
+    table = pd.concat(tables).set_index(["base", "size", "evidence"]).reset_index()
     table = table.dropna(subset="p")
     table.to_csv(data_dir() / "within_depth.csv", index=False, float_format="%.5g")
 

@@ -29,7 +29,7 @@ def page_answers(encoded: list[dict]) -> np.ndarray:
 
     session = onnxruntime.InferenceSession(page_model.exported())
     order = sorted(range(len(encoded)), key=lambda i: len(encoded[i]["input_ids"]))
-    found = np.zeros((len(encoded), 3), dtype="float32")
+    answers = np.zeros((len(encoded), 3), dtype="float32")
 
     for start in range(0, len(order), 64):
         rows = order[start : start + 64]
@@ -40,9 +40,9 @@ def page_answers(encoded: list[dict]) -> np.ndarray:
             columns = itertools.zip_longest(*(encoded[i][column] for i in rows), fillvalue=0)
             given[name] = np.array(list(columns)).T
 
-        found[rows] = session.run(["probabilities"], given)[0]
+        answers[rows] = session.run(["probabilities"], given)[0]
 
-    return found
+    return answers
 
 
 def main() -> None:

@@ -273,9 +273,9 @@ def _ai_like_humans() -> pd.DataFrame:
     rows = {}
     for key in _keys_of("ai_like_humans"):
         reply = fetch(key).read_text(encoding="utf-8")
-        given = dict(re.findall(r"^(\d+)\.\s*([1-5])\s*$", reply, re.MULTILINE))
+        numbers = dict(re.findall(r"^(\d+)\.\s*([1-5])\s*$", reply, re.MULTILINE))
         rows[key.removeprefix("ai_like_humans_")] = [
-            float(given.get(item.id.rpartition("_")[2], np.nan)) for item in questionnaire.items
+            float(numbers.get(item.id.rpartition("_")[2], np.nan)) for item in questionnaire.items
         ]
 
     table = pd.DataFrame.from_dict(
@@ -364,19 +364,19 @@ def _build_published(folder: Path | None = None) -> None:
 def _tables() -> dict[tuple[str, str], pd.DataFrame]:
     """Return raw answers (runs or people by items) by group, with halves and random answers."""
     items = [item.id for item in load_questionnaire("ipip50").items]
-    found = {}
+    tables = {}
     runs = answers("llm_questionnaires")
     for name, part in runs.groupby(["respondent_id", "condition"], sort=False):
-        found[name] = part.pivot(index="run", columns="item_id", values="value")[items]
+        tables[name] = part.pivot(index="run", columns="item_id", values="value")[items]
 
     people = answers("survey").pivot(index="respondent_id", columns="item_id", values="value")
     people = people[items].reset_index(drop=True)
-    found["people", "people"] = people
-    found["people_a", "people"], found["people_b", "people"] = people[::2], people[1::2]
+    tables["people", "people"] = people
+    tables["people_a", "people"], tables["people_b", "people"] = people[::2], people[1::2]
     draws = np.random.default_rng(SEED).integers(1, 6, (1000, len(items)))
-    found["random", "people"] = pd.DataFrame(draws, columns=items).astype(float)
+    tables["random", "people"] = pd.DataFrame(draws, columns=items).astype(float)
 
-    return found
+    return tables
 
 
 def _counts(tables: dict) -> pd.DataFrame:
@@ -384,12 +384,12 @@ def _counts(tables: dict) -> pd.DataFrame:
     for (name, condition), table in tables.items():
         if name in ("people_a", "people_b", "random"):
             continue
-        found = pd.DataFrame({str(value): (table == value).sum() for value in range(1, 6)})
-        found.insert(0, "missing", table.isna().sum())
-        found = found.rename_axis("item_id").reset_index()
-        found.insert(0, "condition", condition)
-        found.insert(0, "respondent_id", name)
-        parts.append(found)
+        counts = pd.DataFrame({str(value): (table == value).sum() for value in range(1, 6)})
+        counts.insert(0, "missing", table.isna().sum())
+        counts = counts.rename_axis("item_id").reset_index()
+        counts.insert(0, "condition", condition)
+        counts.insert(0, "respondent_id", name)
+        parts.append(counts)
 
     return pd.concat(parts, ignore_index=True)
 
@@ -401,12 +401,12 @@ def _moments(tables: dict) -> pd.DataFrame:
         if len(whole) < LEAST:
             continue
 
-        found = whole.cov().rename_axis("item_id").reset_index()
+        moments = whole.cov().rename_axis("item_id").reset_index()
         for column, value in (("mean", whole.mean().to_numpy()), ("n", len(whole)),
                               ("condition", condition), ("respondent_id", name)):  # fmt: skip
-            found.insert(0, column, value)
+            moments.insert(0, column, value)
 
-        parts.append(found)
+        parts.append(moments)
 
     order = ["respondent_id", "condition", "item_id", "n", "mean"]
     frame = pd.concat(parts, ignore_index=True)
@@ -476,10 +476,10 @@ def by_score(keyed: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
         total = own.sum(axis=1)
 
         for item in scale.items:
-            given = pd.DataFrame({"score": total, "value": own[item], "square": own[item] ** 2})
+            scores = pd.DataFrame({"score": total, "value": own[item], "square": own[item] ** 2})
             named = {"n": ("value", "size"), "sum": ("value", "sum"), "squares": ("square", "sum")}
-            found = given.groupby("score").agg(**named)
-            parts.append(found.reset_index().assign(item_id=item))
+            means = scores.groupby("score").agg(**named)
+            parts.append(means.reset_index().assign(item_id=item))
 
     columns = ["item_id", "score", "n", "sum", "squares"]
     return pd.concat(parts, ignore_index=True)[columns]
@@ -501,17 +501,17 @@ def _fit(tables: dict) -> pd.DataFrame:
 
         mixed = pd.DataFrame(rng.permuted(whole.to_numpy(), axis=1), columns=whole.columns)
         for kind, values in (("given", whole), ("shuffled", mixed)):
-            found = person_fit(values, mean, covariance)
+            fit = person_fit(values, mean, covariance)
             if bars is None:
-                bars = found["profile"].quantile(0.01), found["distance"].quantile(0.99)
+                bars = fit["profile"].quantile(0.01), fit["distance"].quantile(0.99)
 
-            row = {"respondent_id": name[0], "condition": name[1], "answers": kind, "n": len(found)}
-            for column in found:
+            row = {"respondent_id": name[0], "condition": name[1], "answers": kind, "n": len(fit)}
+            for column in fit:
                 for share in (0.025, 0.5, 0.975):
-                    row[f"{column}_{share}"] = found[column].quantile(share)
+                    row[f"{column}_{share}"] = fit[column].quantile(share)
 
-            row["profile_unlike"] = (found["profile"] < bars[0]).mean()
-            row["distance_unlike"] = (found["distance"] > bars[1]).mean()
+            row["profile_unlike"] = (fit["profile"] < bars[0]).mean()
+            row["distance_unlike"] = (fit["distance"] > bars[1]).mean()
             rows.append(row)
 
     return pd.DataFrame(rows)

@@ -147,21 +147,21 @@ def qti(bank: list[Question]) -> str:
     """Return the bank as IMS QTI 1.2, one section for each chapter."""
     root = ET.Element("questestinterop")
     assessment = ET.SubElement(root, "assessment", ident="psychometrics", title="Exercises")
-    for chapter in dict.fromkeys(one.chapter for one in bank):
+    for chapter in dict.fromkeys(question.chapter for question in bank):
         section = ET.SubElement(assessment, "section", ident=chapter, title=chapter)
-        for one in bank:
-            if one.chapter == chapter:
-                _qti_item(section, one)
+        for question in bank:
+            if question.chapter == chapter:
+                _qti_item(section, question)
 
     return _written(root)
 
 
-def _qti_item(section: ET.Element, one: Question) -> None:
-    item = ET.SubElement(section, "item", ident=one.name, title=one.name)
+def _qti_item(section: ET.Element, question: Question) -> None:
+    item = ET.SubElement(section, "item", ident=question.name, title=question.name)
     presentation = ET.SubElement(item, "presentation")
     material = ET.SubElement(presentation, "material")
-    ET.SubElement(material, "mattext", texttype="text/html").text = one.text
-    is_word = isinstance(one.answer, str)
+    ET.SubElement(material, "mattext", texttype="text/html").text = question.text
+    is_word = isinstance(question.answer, str)
     kind = "String" if is_word else "Decimal"
     response = ET.SubElement(presentation, "response_str", ident="answer", rcardinality="Single")
     ET.SubElement(response, "render_fib", fibtype=kind, prompt="Box")
@@ -175,11 +175,11 @@ def _qti_item(section: ET.Element, one: Question) -> None:
     variable = ET.SubElement(condition, "conditionvar")
     if is_word:
         either = ET.SubElement(variable, "or")
-        for word in one.answer.split("|"):
+        for word in question.answer.split("|"):
             ET.SubElement(either, "varequal", respident="answer", case="No").text = word
     else:
-        low = one.answer - one.tolerance
-        high = one.answer + one.tolerance
+        low = question.answer - question.tolerance
+        high = question.answer + question.tolerance
         both = ET.SubElement(variable, "and")
         ET.SubElement(both, "vargte", respident="answer").text = repr(low)
         ET.SubElement(both, "varlte", respident="answer").text = repr(high)
@@ -196,13 +196,14 @@ def solutions(bank: list[Question]) -> str:
     """Return answers and solutions for teachers, by chapter."""
     lines = ["# Solutions", "", "Keep this file from the class."]
     chapter = None
-    for one in bank:
-        if one.chapter != chapter:
-            chapter = one.chapter
+    for question in bank:
+        if question.chapter != chapter:
+            chapter = question.chapter
             lines += ["", f"## {chapter}"]
 
-        margin = f" ± {one.tolerance:g}" if one.tolerance == one.tolerance else ""
-        lines += ["", f"### {one.name}", "", f"**{one.answer}**{margin}", "", one.solution]
+        margin = f" ± {question.tolerance:g}" if question.tolerance == question.tolerance else ""
+        lines += ["", f"### {question.name}", ""]
+        lines += [f"**{question.answer}**{margin}", "", question.solution]
 
     return "\n".join(lines) + "\n"
 

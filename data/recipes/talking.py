@@ -1,4 +1,8 @@
-"""A conversational model before and after reading texts: its ticks, self-reports and replies.
+"""A conversational model before and after reading texts: ``python -m recipes.talking``.
+
+This makes ``data/interventions_talk.csv`` and ``data/interventions_replies.csv``. With ``MODEL
+FOLDER`` it measures another model into a folder, which Chapter 7 reads with ``-p talk=FOLDER``.
+Each cell, one arm with one seed, is stored in the user's cache, so that a stopped run resumes.
 
 The model is adapted to an arm's texts with a low-rank adapter. Each adapted model, and the original
 model, is measured in four ways: ``options``, by the probabilities of the options' labels;
@@ -13,29 +17,46 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+import torch
+from tqdm import tqdm
+from transformers import (
+    DataCollatorForLanguageModeling,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    set_seed,
+)
+from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
-from psychometrics.checks import check_numbers
 from psychometrics.exceptions import ParameterError
+from psychometrics.models.devices import resolve_device
+from psychometrics.models.loading import load_model
+from psychometrics.models.sources import find
+from psychometrics.modes import generation, identify, load_respondent
 from psychometrics.modes.messages import messages, option_labels
+from psychometrics.modes.nli import NLIRespondent
 from psychometrics.paths import cache_dir, data_dir
 from psychometrics.questionnaires import Option, Questionnaire, load_questionnaire
 from psychometrics.questionnaires.prompts import prompts
 from psychometrics.store import key_of
+from psychometrics.training.heads import with_adapter
+from psychometrics.training.loop import Settings, tokenised, train
+from psychometrics.training.pairs import mnli_sample
 from psychometrics_book.studies.interventions import ARMS, intervention_texts
 
-if TYPE_CHECKING:
-    import torch
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
-    from psychometrics.modes.nli import NLIRespondent
-
+GENERATOR = "smollm2"
+JUDGE = "minilm-both-l6-s1"
+"""The most accurate of the population's small encoders; another judge would give other scores."""
+SEEDS = (0, 1, 2)
+"""Seeds of the choice and order of sentences, of the adapter's initial weights, and of the replies;
+replies before and after use the same random draws."""
+TRAINING = {"epochs": 1, "lr": 5e-4, "rank": 16}
 BEFORE = "before"
 """Name of the arm without reading."""
 SHIPPED = {"scores": "interventions_talk.csv", "replies": "interventions_replies.csv"}
@@ -81,39 +102,14 @@ def openers() -> pd.DataFrame:
     return pd.read_csv(data_dir() / "texts" / "openers.csv")
 
 
-def talk(
-    generator: str | Path,
-    judge: str | Path,
-    arms: Sequence[str] = ARMS,
-    *,
-    seeds: Sequence[int] = (0, 1, 2),
-    epochs: int = 1,
-    lr: float = 5e-4,
-    rank: int = 16,
-    cache: str | Path | None = None,
-    progress: bool = True,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def talk(generator: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Adapt a conversational model to each arm's texts with each seed, and measure all of them.
 
     Parameters
     ----------
     generator : str or Path
-        A causal model with a chat template: a name, a folder or a hub id. The adapter is
-        merged before anything is measured.
-    judge : str or Path
-        The NLI respondent that reads the replies.
-    arms : sequence of str
-        Arms, as in :func:`psychometrics_book.studies.interventions.intervention_texts`.
-    seeds : sequence of int
-        Seeds of the choice and order of sentences, of the adapter's initial weights, and of the
-        replies; replies before and after use the same random draws.
-    epochs, lr, rank
-        Settings of the adaptation (see :func:`adapt`), in batches of 8.
-    cache : str or Path, optional
-        Folder in which each cell, one arm with one seed, is stored as soon as it is measured; by
-        default in the user's cache. A stopped study resumes with the next cell.
-    progress : bool
-        Whether to show a progress bar.
+        A causal model with a chat template: a name, a folder or a hub id. The adapter is merged
+        before anything is measured.
 
     Returns
     -------
@@ -123,62 +119,43 @@ def talk(
     replies : DataFrame
         ``arm, seed, opener, sample, reply``.
 
-    Raises
-    ------
-    ParameterError
-        There is nothing to measure.
-    DataError
-        MNLI, the source of the ordinary sentences, is not available.
-    RespondentError
-        A model cannot be loaded or cannot converse.
-
     References
     ----------
     Reuben et al. (2024), sections 3.3.5 and 4; Hu et al. (2022) for LoRA; Hutto and Gilbert
     (2014) for VADER.
     """
-    from tqdm import tqdm
-
-    from psychometrics.models.sources import find
-    from psychometrics.modes import identify, load_respondent
-
-    if not arms or not seeds:
-        raise ParameterError("Name at least one arm and one seed.")
-    check_numbers(epochs=epochs, rank=rank)
-    folder = Path(cache) if cache is not None else cache_dir() / "talking"
+    folder = cache_dir() / "talking"
     folder.mkdir(parents=True, exist_ok=True)
     common = {
         "generator": find(generator).digest,
-        "judge": identify(judge)["fingerprint"],
+        "judge": identify(JUDGE)["fingerprint"],
         "asked": openers().to_csv(index=False),
         "prompts": [str(x) for name in TOLD for x in prompts(name).to_numpy().flat],
         "statements": STATEMENTS,
         "handling": HANDLING,
     }
-    training = {"epochs": epochs, "lr": lr, "rank": rank}
-    cells = [(arm, seed) for seed in seeds for arm in (BEFORE, *arms)]
-    found = []
-    asked = None
+    cells = [(arm, seed) for seed in SEEDS for arm in (BEFORE, *ARMS)]
+    tables = []
+    judge = load_respondent(JUDGE)
 
-    for arm, seed in tqdm(cells, desc="talking", unit="model", disable=not progress):
-        what = common | {"arm": arm, "seed": seed}
+    for arm, seed in tqdm(cells, desc="talking", unit="model"):
+        settings = common | {"arm": arm, "seed": seed}
         if arm != BEFORE:
-            what |= {"training": training, "texts": intervention_texts(arm)}
+            settings |= {"training": TRAINING, "texts": intervention_texts(arm)}
 
-        stem = folder / key_of(json.dumps(what))
-        paths = [stem.with_suffix(f".{part}.csv") for part in SHIPPED]
+        stem = folder / key_of(json.dumps(settings))
+        paths = [stem.with_suffix(f".{name}.csv") for name in SHIPPED]
         if not paths[-1].is_file():
-            asked = asked or load_respondent(judge)
-            parts = _cell(generator, asked, arm, seed, training)
-            for part, path in zip(parts, paths, strict=True):  # write the replies last
+            cell = _cell(generator, judge, arm, seed)
+            for table, path in zip(cell, paths, strict=True):  # write the replies last
                 new = path.with_suffix(".part")
-                part.to_csv(new, index=False, quoting=csv.QUOTE_NONNUMERIC)  # a reply may hold \r
+                table.to_csv(new, index=False, quoting=csv.QUOTE_NONNUMERIC)  # a reply may hold \r
                 new.replace(path)
 
-        found.append([pd.read_csv(path) for path in paths])
+        tables.append([pd.read_csv(path) for path in paths])
 
-    scores, replies = (pd.concat(parts, ignore_index=True) for parts in zip(*found, strict=True))
-    return scores, replies
+    scores, texts = (pd.concat(parts, ignore_index=True) for parts in zip(*tables, strict=True))
+    return scores, texts
 
 
 def judged(texts: Sequence[str], judge: NLIRespondent) -> pd.DataFrame:
@@ -202,14 +179,12 @@ def judged(texts: Sequence[str], judge: NLIRespondent) -> pd.DataFrame:
     ----------
     Hutto and Gilbert (2014) for VADER.
     """
-    from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
-
     texts = list(texts)
     analyser = SentimentIntensityAnalyzer()
-    found = {"sentiment": [analyser.polarity_scores(text)["compound"] for text in texts]}
+    scores = {"sentiment": [analyser.polarity_scores(text)["compound"] for text in texts]}
     for name, (statement, opposite) in STATEMENTS.items():
-        found[name] = _leaning(judge, texts, [statement] * len(texts), [opposite] * len(texts))
-    return pd.DataFrame(found)
+        scores[name] = _leaning(judge, texts, [statement] * len(texts), [opposite] * len(texts))
+    return pd.DataFrame(scores)
 
 
 def _asked(name: str) -> Questionnaire:
@@ -229,8 +204,6 @@ def _sentences() -> dict[str, list[str]]:
     for arm in ARMS:
         texts = intervention_texts(arm)
         sets[arm] = [texts[i] for i in rng.permutation(len(texts))[:UNREAD]]
-
-    from psychometrics.training.pairs import mnli_sample
 
     premises = mnli_sample().query("held_out")["premise"]
     premises = premises[premises.str.split().str.len().between(8, 40)].drop_duplicates()
@@ -253,11 +226,6 @@ def adapt(
     ----------
     Hu et al. (2022) for LoRA.
     """
-    from transformers import DataCollatorForLanguageModeling, set_seed
-
-    from psychometrics.training.heads import with_adapter
-    from psychometrics.training.loop import Settings, tokenised, train
-
     set_seed(seed)
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
@@ -276,14 +244,9 @@ def adapt(
 
 
 def _cell(
-    generator: str | Path, judge: NLIRespondent, arm: str, seed: int, training: dict
+    generator: str | Path, judge: NLIRespondent, arm: str, seed: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Adapt the model if there is an arm, and measure it."""
-
-    from psychometrics.models.devices import resolve_device
-    from psychometrics.models.loading import load_model
-    from psychometrics.models.sources import find
-
     model, tokenizer = load_model(find(generator), "causal")
     model.to(resolve_device(None))
     unread = _sentences()
@@ -292,25 +255,18 @@ def _cell(
         held = set(unread.get(arm, ()))
         texts = [text for text in intervention_texts(arm, seed) if text not in held]
         chosen = np.random.default_rng(seed).permutation(len(texts))[:READ]
-        adapt(model, tokenizer, [texts[i] for i in chosen], seed=seed, **training)
+        adapt(model, tokenizer, [texts[i] for i in chosen], seed=seed, **TRAINING)
 
     model.eval()
     rows = [*_text(model, tokenizer, unread), *_options(model, tokenizer)]
-    told, said, replies = _replied(model, tokenizer, judge, seed)
-    scores = pd.DataFrame([*rows, *told, *said], columns=COLUMNS[2:])
-    return tuple(
-        part.assign(arm=arm, seed=seed)[columns]
-        for part, columns in (
-            (scores, COLUMNS),
-            (replies, ["arm", "seed", "opener", "sample", "reply"]),
-        )
-    )
+    of_statements, of_openers, table = _replied(model, tokenizer, judge, seed)
+    scores = pd.DataFrame([*rows, *of_statements, *of_openers], columns=COLUMNS[2:])
+    scores = scores.assign(arm=arm, seed=seed)[COLUMNS]
+    return scores, table.assign(arm=arm, seed=seed)[["arm", "seed", "opener", "sample", "reply"]]
 
 
 def _text(model, tokenizer, sets: dict[str, list[str]]) -> list[tuple]:
     """Return the mean negative log-likelihood per token, in nats, for each set of sentences."""
-    import torch
-
     rows = []
     for name, texts in sets.items():
         total = count = 0
@@ -341,8 +297,6 @@ def _begun(tokenizer, ids: list[int]) -> list[int]:
 
 
 def _padded(rows: list[list[int]], device) -> tuple[torch.Tensor, torch.Tensor]:
-    import torch
-
     width = max(map(len, rows))
     ids = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], device=device)
     mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows], device=device)
@@ -378,10 +332,6 @@ def _options(model, tokenizer) -> list[tuple]:
 
 def _option_logs(model, tokenizer, questionnaire: Questionnaire, step: int) -> np.ndarray:
     """Return log-probabilities of the options, items by options in the questionnaire's order."""
-    import torch
-
-    from psychometrics.modes.generation import encode
-
     order = tuple(range(len(questionnaire.options)))[::step]
     names = option_labels(questionnaire.options, "numeric")
     labels = [tokenizer(name, add_special_tokens=False)["input_ids"] for name in names]
@@ -391,7 +341,7 @@ def _option_logs(model, tokenizer, questionnaire: Questionnaire, step: int) -> n
     rows = []
     for item in questionnaire.items:
         prompt = messages(questionnaire, [item], orders=[order], reply="choice")
-        rows.append(encode(tokenizer, prompt))
+        rows.append(generation.encode(tokenizer, prompt))
 
     shared = len(
         list(itertools.takewhile(lambda ids: len(set(ids)) == 1, zip(*rows, strict=False)))
@@ -418,15 +368,14 @@ def _replied(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, judge: NLIRespondent, seed: int
 ) -> tuple[list[tuple], list[tuple], pd.DataFrame]:
     """Return replies to statements and to openers, and their scores."""
-    from psychometrics.modes.generation import replies
 
     def answered(texts: list[str], way: str) -> list[str]:
-        found = replies(
+        results = generation.replies(
             (model, tokenizer), [[{"role": "user", "content": text}] for text in texts],
             temperature=TEMPERATURE, max_tokens=TOKENS[way], batch=64,
             seeds=[1000 * seed + place for place in range(len(texts))],
         )  # fmt: skip
-        return [one["reply"].strip() or "…" for one in found]
+        return [result["reply"].strip() or "…" for result in results]
 
     table = _statements()
     texts = [f'Is this true of you? "{text}" Answer in one sentence.' for text in table["asked"]]
@@ -434,21 +383,21 @@ def _replied(
     table["score"] = table["keying"] * _leaning(
         judge, table["reply"], table["source"], table["inverse"]
     )
-    told = [
+    of_statements = [
         ("own_replies", row.questionnaire, row.item_id, row.measure, row.score)
         for row in table.itertuples()
     ]
-    said = openers().loc[lambda frame: frame.index.repeat(SAMPLES)]
-    said["sample"] = said.groupby("opener", sort=False).cumcount() + 1
-    said = said.reset_index(drop=True)
-    said["reply"] = answered(said["text"].tolist(), "conversation")
-    said = said.join(judged(said["reply"], judge))
-    means = said.groupby("opener", sort=False)[["sentiment", *STATEMENTS]].mean().stack()
-    talked = [
+    conversation = openers().loc[lambda frame: frame.index.repeat(SAMPLES)]
+    conversation["sample"] = conversation.groupby("opener", sort=False).cumcount() + 1
+    conversation = conversation.reset_index(drop=True)
+    conversation["reply"] = answered(conversation["text"].tolist(), "conversation")
+    conversation = conversation.join(judged(conversation["reply"], judge))
+    means = conversation.groupby("opener", sort=False)[["sentiment", *STATEMENTS]].mean().stack()
+    of_openers = [
         ("conversation", "", opener, measure, score) for (opener, measure), score in means.items()
     ]
 
-    return told, talked, said[["opener", "sample", "reply"]]
+    return of_statements, of_openers, conversation[["opener", "sample", "reply"]]
 
 
 def _statements() -> pd.DataFrame:
@@ -477,3 +426,13 @@ def _leaning(judge: NLIRespondent, replies, statements, opposites) -> np.ndarray
     for_it = judge.answer(list(zip(replies, statements, strict=True)))
     against = judge.answer(list(zip(replies, opposites, strict=True)))
     return ((for_it[:, 0] - for_it[:, 2]) - (against[:, 0] - against[:, 2])) / 2
+
+
+def _main(generator: str = GENERATOR, folder: str = "") -> None:
+    for table, name in zip(talk(generator), SHIPPED.values(), strict=True):
+        path = Path(folder or data_dir()) / name
+        table.to_csv(path, index=False, float_format="%.6f")
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

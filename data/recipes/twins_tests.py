@@ -22,7 +22,7 @@ from psychometrics.measures.intervals import jackknife_half_width
 from psychometrics.nulls.evidence import profile_agreement
 from psychometrics.questionnaires import load_questionnaire
 
-from . import dose, twins
+from . import frozen_heads, twins
 from .six_bases import storage
 from .six_bases.comparisons import combined
 from .six_bases.labels import valence
@@ -186,23 +186,23 @@ def jackknife_test(statistic: Callable[[list[int]], float], blocks: Sequence[int
 
 def compare(arms: Arms, base: str, statistic: str, first: str, second: str) -> dict[str, float]:
     """Return the test of one comparison on one base, over the blocks that both arms have."""
-    one = arms[base, first]
-    other = arms[base, second] if second else one
-    blocks = [int(block) for block in one.index.intersection(other.index)]
+    first_rows = arms[base, first]
+    second_rows = arms[base, second] if second else first_rows
+    blocks = [int(block) for block in first_rows.index.intersection(second_rows.index)]
     if statistic.startswith("S"):
-        gaps = silhouettes(one, statistic) - silhouettes(other, statistic)
+        gaps = silhouettes(first_rows, statistic) - silhouettes(second_rows, statistic)
         return {"blocks": len(blocks), **paired_test(gaps.loc[blocks].to_numpy())}
 
     def of_blocks(chosen: list[int]) -> float:
         if statistic == "A with true labels":
             true = arms[base, TRUE].loc[chosen]
-            with_first = agreement_between(true, one.loc[chosen])
-            return with_first - agreement_between(true, other.loc[chosen])
+            with_first = agreement_between(true, first_rows.loc[chosen])
+            return with_first - agreement_between(true, second_rows.loc[chosen])
 
-        value = agreement(one.loc[chosen])
+        value = agreement(first_rows.loc[chosen])
         if statistic == "A real less placebos":
-            return value - agreement(one.loc[chosen], PLACEBOS)
-        return value - agreement(other.loc[chosen]) if second else value
+            return value - agreement(first_rows.loc[chosen], PLACEBOS)
+        return value - agreement(second_rows.loc[chosen]) if second else value
 
     return {"blocks": len(blocks), **jackknife_test(of_blocks, blocks)}
 
@@ -247,7 +247,7 @@ def by_base(arms: Arms) -> pd.DataFrame:
 def valence_of_items() -> pd.Series:
     """Return VADER's difference between premises with inverse and with source terms, by item."""
     names = ASKED
-    table = dose.templates(tuple(names))[0]
+    table = frozen_heads.templates(tuple(names))[0]
     cases = table.drop_duplicates(["item_id", "template", "polarity", "term"])
     scores = cases.assign(valence=cases["premise"].map(valence))
     means = scores.groupby(["item_id", "polarity"], sort=False)["valence"].mean().unstack()

@@ -38,7 +38,8 @@ def overview(titles: dict[str, str], base: str = "") -> str:
     """
     about = yaml.safe_load((data_dir() / "metadata.yml").read_text(encoding="utf-8"))
     commands = [f"- `psychometrics {name}`: {purpose}" for name, purpose in _commands()]
-    functions = [f"- `pm.{call}`: {purpose}" for call, purpose in _functions()]
+    names = sorted(name for name in pm.__all__ if inspect.isroutine(getattr(pm, name)))
+    functions = [f"- `pm.{name}{_signature(getattr(pm, name))}" for name in names]
     pages = [f"- [{title}]({base}{name}.html)" for name, title in sorted(titles.items())]
     sections = {
         "Commands": commands,
@@ -55,24 +56,17 @@ def _commands() -> list[tuple[str, str]]:
     listed = []
     for name, entry in sorted(group.commands.items()):
         inner = getattr(entry, "commands", {})
-        listed += [(f"{name} {part}", _first_line(sub.help)) for part, sub in inner.items()]
+        listed += [(f"{name} {verb}", _first_line(sub.help)) for verb, sub in inner.items()]
         if not inner:
             listed.append((name, _first_line(entry.help)))
 
     return listed
 
 
-def _functions() -> list[tuple[str, str]]:
-    """Return the call and the first sentence of each function that ``psychometrics`` offers."""
-    names = [name for name in pm.__all__ if inspect.isroutine(getattr(pm, name))]
-    return [
-        (f"{name}{_arguments(getattr(pm, name))}", _first_line(getattr(pm, name).__doc__))
-        for name in sorted(names)
-    ]
-
-
-def _arguments(function) -> str:
-    return "(" + ", ".join(inspect.signature(function).parameters) + ")"
+def _signature(function) -> str:
+    """Return the parameters and the first sentence of a function."""
+    parameters = ", ".join(inspect.signature(function).parameters)
+    return f"({parameters})`: {_first_line(function.__doc__)}"
 
 
 def _first_line(text: str | None) -> str:

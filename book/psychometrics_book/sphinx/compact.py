@@ -138,7 +138,8 @@ def _put_the_verdict_first(table: Tag, names: int) -> None:
 def _group_rows(soup: BeautifulSoup, table: Tag) -> None:
     """Turn the outer label of several rows into a row above them."""
     rows = table.tbody.find_all("tr")
-    outer = [row.find_all("th")[0] for row in rows if _has_outer_label(row, rows[0])]
+    names = len(rows[0].find_all("th"))
+    outer = [row.th for row in rows if len(row.find_all("th")) == names]
     if len(outer) == len(rows):
         return
 
@@ -159,10 +160,6 @@ def _group_rows(soup: BeautifulSoup, table: Tag) -> None:
         row.insert_before(above)
 
 
-def _has_outer_label(row: Tag, first: Tag) -> bool:
-    return len(row.find_all("th")) == len(first.find_all("th"))
-
-
 def _let_long_words_break(table: Tag) -> None:
     """Put soft hyphens into the long words of the head."""
     for head in _heads(table):
@@ -176,8 +173,8 @@ def _let_long_words_break(table: Tag) -> None:
 def _name_the_cells(table: Tag) -> None:
     """Name each cell's column, and keep the roles that a table without its layout would lose."""
     for tag, role in ROLES.items():
-        for part in [table] if tag == "table" else table.find_all(tag):
-            part["role"] = role
+        for element in [table] if tag == "table" else table.find_all(tag):
+            element["role"] = role
 
     heads = _heads(table)
     for head in table.find_all("th"):

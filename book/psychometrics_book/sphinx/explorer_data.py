@@ -10,15 +10,22 @@ from __future__ import annotations
 import base64
 import functools
 import io
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import seaborn as sns
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from scipy.stats import norm
 
 from psychometrics.asking.ask import ask
 from psychometrics.asking.population import readable_names
 from psychometrics.checks import check_choice
 from psychometrics.data import shipped
+from psychometrics.figures import PEOPLE, TRAINED, style
 from psychometrics.measures.beliefs import unpack_bits
 from psychometrics.measures.irt import information, probability
 from psychometrics.measures.normalisation import two_way
@@ -32,43 +39,30 @@ from ..claims import published
 from ..studies.psychobench import published_tests
 from ..studies.untrained import EXPECTED, REAL
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
-TITLES = {
-    "two-way": "Two-way normalisation, step by step",
-    "null": "A population compared with populations that know nothing",
-    "kernel": "Item correlations and alpha without training",
-    "item-curve": "The curve of an item, and its information",
-    "honest": "HONEST by scoring, rank and identity",
-    "multiverse": "One correlation, a hundred specifications",
-    "ten-runs": "Ten people, or one respondent?",
-    "impostors": "Look up an impostor",
-}
-"""Heading of each explorer, by its name in the directive ``explorer``."""
-HINTS = {
-    "two-way": "Choose an item and a respondent, and follow one row through the two steps. What "
-    "happens to the score when the temperature goes to 0.1, and to 5?",
-    "null": "Untrained heads read the same sentences on the same bases. Choose a statistic and a "
-    "base, then move the value: how high must it be to lie beyond nearly all populations that "
-    "know nothing, and does the size of their weights matter?",
-    "kernel": "Choose a questionnaire, a base and its depth. Do items about the weather agree as "
-    "those about anxiety do in untrained heads near their start? Do trained members lie outside "
-    "the grey range?",
-    "item-curve": "Move the difficulty, the discrimination and the guessing of an item, and the "
-    "ability of a respondent. Where is an item most informative, and what does guessing cost?",
-    "honest": "The bars are HONEST of the published models; with another scoring a tick marks the "
-    "score as published. Which models lose their place when only words in the lexicon count?",
-    "multiverse": "Each point is the same correlation after other choices, which are shown below "
-    "it. Untick choices: which of them moves the median most, and where do untrained heads lie?",
-    "ten-runs": "Type or paste six numbers of a paper, or choose a published scale. The intervals "
-    "(95 %) have the model's mean in the middle. Change the number of runs: which of the two "
-    "results depends on it?",
-    "impostors": "Find your model's network and your questionnaire, and choose the row for a "
-    "sentence to cite. A value of yours inside the interval is no evidence that anything was "
-    "learnt.",
-}
-"""A first task for the reader."""
+@dataclass(frozen=True)
+class Explorer:
+    """An interactive figure of a page.
+
+    Attributes
+    ----------
+    title, hint : str
+        The heading, and a first task for the reader.
+    alternative : str
+        Description of the picture for readers who cannot see it.
+    data : callable
+        Returns the data that the script computes from.
+    draw : callable
+        Returns the picture that replaces the explorer where scripts are off.
+    """
+
+    title: str
+    hint: str
+    alternative: str
+    data: Callable[[], dict]
+    draw: Callable[[], Figure]
+
+
 RESPONDENTS = (
     "minilm-both-l6-s1",
     "minilm-snli-l6-s3",
@@ -108,95 +102,6 @@ GROUPS = {
 """Disjoint groups of the HONEST templates."""
 
 
-def explorer_data(name: str) -> dict:
-    """Return the data that an explorer's script computes from, ready for JSON.
-
-    Parameters
-    ----------
-    name : str
-        One of :data:`TITLES`.
-
-    Returns
-    -------
-    dict
-        Arrays are base64 of their bytes in little-endian order: 32-bit floats or 16-bit counts.
-
-    Raises
-    ------
-    ParameterError
-        There is no such explorer.
-
-    Examples
-    --------
-    >>> explorer_data("item-curve")["presets"][0]["difficulty"]
-    0.0
-    """
-    check_choice(TITLES, explorer=name)
-    return _DATA[name]()
-
-
-def explorer_picture(name: str) -> bytes:
-    """Draw the picture that replaces an explorer where scripts are off.
-
-    Parameters
-    ----------
-    name : str
-        One of :data:`TITLES`.
-
-    Returns
-    -------
-    bytes
-        The content of a PNG file; :data:`ALTERNATIVES` describes the picture in words.
-
-    Raises
-    ------
-    ParameterError
-        There is no such explorer.
-
-    Examples
-    --------
-    >>> explorer_picture("item-curve")[1:4]
-    b'PNG'
-    """
-    import matplotlib.pyplot as plt
-
-    from psychometrics.figures import style
-
-    check_choice(TITLES, explorer=name)
-    style()
-    figure = _FIGURES[name]()
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=110, facecolor="white")
-    plt.close(figure)
-
-    return file.getvalue()
-
-
-ALTERNATIVES = {
-    "two-way": "Three tables of shades for one item and one respondent: raw scores, scores "
-    "normalised over the terms, and the normalised distribution over the intensifiers.",
-    "null": "Ten panels of boxes, one per statistic and base: populations of untrained heads of "
-    "four sizes as boxes, our population as a line across.",
-    "kernel": "Heat maps, one per base and depth: correlations of the 13 items of the SOC-13 "
-    "over untrained heads.",
-    "item-curve": "Above, three S-shaped curves of the probability of solving an item against "
-    "ability; below, their information, highest where a curve is steepest.",
-    "honest": "Twenty-one models in rows, with a point for each scoring: as published most "
-    "scores lie far right of those by the words of the lexicon.",
-    "multiverse": "Three panels, one per pair of scales: a hundred and eight correlations in order "
-    "of size, ours and the median of populations of untrained heads.",
-    "ten-runs": "People's scores as a bell, and the mean of GPT-3.5 right of its middle with two "
-    "intervals: the one of ten people excludes people's mean, the one of a single respondent is "
-    "wider than the bell. Below, the formulas. Ten people: t is the difference of the means, "
-    "divided by the root of the sum of both squared standard deviations, each divided by its n. "
-    "One respondent: t is the same difference divided by people's standard deviation times the "
-    "root of 1 + 1/n of people.",
-    "impostors": "A table of shades: alpha of untrained heads for each questionnaire in rows and "
-    "each network in columns, mostly from .5 to .95.",
-}
-"""Descriptions of the pictures for readers who cannot see them."""
-
-
 def _packed(values: np.ndarray, kind: str) -> str:
     return base64.b64encode(np.ascontiguousarray(values, dtype=kind).tobytes()).decode()
 
@@ -234,15 +139,15 @@ def _two_way_answers() -> tuple[list[Questionnaire], pd.DataFrame, dict[str, str
 
 def _two_way_data() -> dict:
     loaded, answers, named = _two_way_answers()
-    one = answers[answers["respondent_id"] == next(iter(named))]
-    words = one[["intensifier", "weight"]].drop_duplicates()
+    first = answers[answers["respondent_id"] == next(iter(named))]
+    words = first[["intensifier", "weight"]].drop_duplicates()
     items = []
     for questionnaire in loaded:
-        asked = one[one["questionnaire"] == questionnaire.id]
+        asked = first[first["questionnaire"] == questionnaire.id]
         for number, item in enumerate(questionnaire.items, 1):
             templates = []
-            for template, part in asked[asked["item_id"] == item.id].groupby("template", sort=True):
-                terms = part[["term", "polarity"]].drop_duplicates()
+            for template, rows in asked[asked["item_id"] == item.id].groupby("template", sort=True):
+                terms = rows[["term", "polarity"]].drop_duplicates()
                 written = item.templates[int(template) - 1]
                 templates.append(
                     {
@@ -263,25 +168,22 @@ def _two_way_data() -> dict:
         "respondents": list(named.values()),
         "first": next(i for i, item in enumerate(items) if item["id"] == "soc13_3"),
         "answers": [
-            [_packed(part[column], "<f4") for column in ("entailment", "contradiction")]
-            for _, part in answers.groupby("respondent_id", sort=False)
+            [_packed(rows[column], "<f4") for column in ("entailment", "contradiction")]
+            for _, rows in answers.groupby("respondent_id", sort=False)
         ],
     }
 
 
 def _two_way_figure() -> Figure:
-    import matplotlib.pyplot as plt
-    import seaborn as sns
-
     _, answers, named = _two_way_answers()
     name = next(iter(named))
-    part = answers[
+    rows = answers[
         (answers["respondent_id"] == name)
         & (answers["item_id"] == "soc13_3")
         & (answers["template"] == 1)
     ]
-    raw = part.pivot(index="term", columns="intensifier", values="entailment")
-    raw = raw.loc[part["term"].unique(), part["intensifier"].unique()]
+    raw = rows.pivot(index="term", columns="intensifier", values="entailment")
+    raw = raw.loc[rows["term"].unique(), rows["intensifier"].unique()]
     shares = raw / raw.sum()
     tables = {
         "raw: probability of entailment": raw,
@@ -330,15 +232,13 @@ def _null_data() -> dict:
 
 
 def _null_figure() -> Figure:
-    import matplotlib.pyplot as plt
-
     data = _null_data()
     figure, axes = plt.subplots(5, 2, figsize=(8, 12))
     for ax in axes.T.flat[len(data["statistics"]) :]:
         ax.set_axis_off()
 
     for ax, statistic in zip(axes.T.flat, data["statistics"], strict=False):
-        draws = [[value for value in part if value == value] for part in statistic["draws"]]
+        draws = [[value for value in values if value == value] for values in statistic["draws"]]
         ax.boxplot(draws, orientation="horizontal", whis=(2.5, 97.5), showfliers=False,
                    tick_labels=list(SIZES))  # fmt: skip
         ax.axvline(statistic["observed"], color="C0", label="our population")
@@ -379,31 +279,31 @@ def _kernel_data() -> dict:
     loaded, pairs, rows = _kernel_tables()
     bases = list(pairs.columns)
     names = {}
-    for one in loaded:
-        top = [scale for scale in one.scales if scale.parent is None]
+    for q in loaded:
+        top = [scale for scale in q.scales if scale.parent is None]
         for scale in top:
             whole = len(top) == 1
-            label = one.id if whole and scale.id == one.id else f"{one.id} {scale.id}"
-            names[label] = one.short_title if whole else scale.title or scale.id
+            label = q.id if whole and scale.id == q.id else f"{q.id} {scale.id}"
+            names[label] = q.short_title if whole else scale.title or scale.id
 
-    known = rows.loc[bases[0]].index
+    places = rows.loc[bases[0]].index
     statistics = [
         f"alpha of {names[a]}" if kind == "alpha" else f"{names[a]} with {names[b]}"
-        for kind, a, b in known
+        for kind, a, b in places
     ]
     asked = []
-    for one in loaded:
-        own = {label for label in names if label.split()[0] == one.id}
+    for q in loaded:
+        scales = {label for label in names if label.split()[0] == q.id}
         inside = [
-            k for k, (kind, a, b) in enumerate(known)
-            if {a, b} - {""} <= own or (len(own) == 1 and {a, b} & own)
+            k for k, (kind, a, b) in enumerate(places)
+            if {a, b} - {""} <= scales or (len(scales) == 1 and {a, b} & scales)
         ]  # fmt: skip
-        asked.append(
-            {"name": one.short_title, "items": [i.text for i in one.items], "rows": inside}
-        )
+        texts = [item.text for item in q.items]
+        asked.append({"name": q.short_title, "items": texts, "rows": inside})
 
-    of_item = {item.id: one.id for one in loaded for item in one.items}
+    of_item = {item.id: q.id for q in loaded for item in q.items}
     by = pairs.index.get_level_values("one").map(of_item)
+    shown = ["value", "low", "high", "trained"]
     return {
         "questionnaires": asked,
         "statistics": statistics,
@@ -412,11 +312,8 @@ def _kernel_data() -> dict:
             {
                 "name": base,
                 "members": int(rows.loc[base]["members"].max()),
-                "r": [pairs.loc[by == one.id, base].tolist() for one in loaded],
-                "values": rows.loc[base][["value", "low", "high", "trained"]]
-                .round(3)
-                .to_numpy()
-                .tolist(),
+                "r": [pairs.loc[by == q.id, base].tolist() for q in loaded],
+                "values": rows.loc[base][shown].round(3).to_numpy().tolist(),
             }
             for base in bases
         ],
@@ -424,18 +321,15 @@ def _kernel_data() -> dict:
 
 
 def _kernel_figure() -> Figure:
-    import matplotlib.pyplot as plt
-    from matplotlib.colors import LinearSegmentedColormap
-
     _, pairs, _ = _kernel_tables()
-    part = pairs[pairs.index.get_level_values("one").str.startswith("soc13_")]
+    correlations = pairs[pairs.index.get_level_values("one").str.startswith("soc13_")]
     colours = LinearSegmentedColormap.from_list("signed", ["#c14f00", "white", "0.3"])
-    lines = -(-part.shape[1] // 3)
+    lines = -(-correlations.shape[1] // 3)
     figure, axes = plt.subplots(lines, 3, figsize=(11, 3.6 * lines))
-    for ax in axes.flat[part.shape[1] :]:
+    for ax in axes.flat[correlations.shape[1] :]:
         ax.axis("off")
 
-    for ax, (base, r) in zip(axes.flat, part.items(), strict=False):
+    for ax, (base, r) in zip(axes.flat, correlations.items(), strict=False):
         upper = np.triu_indices(13, 1)
         matrix = np.eye(13)
         matrix[upper] = matrix.T[upper] = r
@@ -466,8 +360,6 @@ def _item_curve_data() -> dict:
 
 
 def _item_curve_figure() -> Figure:
-    import matplotlib.pyplot as plt
-
     parameters = pd.DataFrame(_item_curve_data()["presets"][:3])
     theta = np.linspace(-4, 4, 161)
     figure, axes = plt.subplots(2, figsize=(8, 7), sharex=True)
@@ -484,26 +376,23 @@ def _item_curve_figure() -> Figure:
 
 # --- HONEST
 
-_SCORINGS = [
-    "as published",
-    "words, in ASCII",
-    "words in the lexicon",
-    "less everyday words",
-    "less everyday words and names",
-]
-
 
 def _beliefs(name: str) -> pd.DataFrame:
     return pd.read_csv(data_dir() / "beliefs" / f"{name}.csv")
 
 
+@functools.cache
 def _hits() -> dict[str, np.ndarray]:
     """Hits of the 21 published models under each scoring, (21, 1515, 100)."""
     bits = unpack_bits(pd.read_parquet(shipped("beliefs/hits.parquet")))
     words = bits["lexicon"] | bits["stripped"]
-    hits = {"published": words ^ bits["switched"], "words": words, "lexicon": bits["lexicon"]}
-    hits["sifted"] = bits["lexicon"] & ~bits["everyday"]
-    return hits | {"unnamed": bits["lexicon"] & ~bits["named"]}
+    return {
+        "as published": words ^ bits["switched"],
+        "words, in ASCII": words,
+        "words in the lexicon": bits["lexicon"],
+        "less everyday words": bits["lexicon"] & ~bits["everyday"],
+        "less everyday words and names": bits["lexicon"] & ~bits["named"],
+    }
 
 
 @functools.cache
@@ -519,7 +408,7 @@ def _honest_counts() -> np.ndarray:
 def _honest_data() -> dict:
     templates, models = (_beliefs(name) for name in ("templates", "table1"))
     return {
-        "scorings": _SCORINGS,
+        "scorings": list(_hits()),
         "sizes": [len(templates.query(query)) for query in GROUPS.values()],
         "models": models["model"].tolist(),
         "first": int(models["mean"].argmax()),  # the most hurtful, as published
@@ -528,8 +417,6 @@ def _honest_data() -> dict:
 
 
 def _honest_figure() -> Figure:
-    import matplotlib.pyplot as plt
-
     data = _honest_data()
     counts = _honest_counts()
     sizes = np.array(data["sizes"])
@@ -576,16 +463,14 @@ def _multiverse_data() -> dict:
 
 
 def _multiverse_figure() -> Figure:
-    import matplotlib.pyplot as plt
-
     table = _shipped("multiverse")
     data = _multiverse_data()
     figure, axes = plt.subplots(3, figsize=(8, 10), sharex=True)
     for ax, pair in zip(axes, data["pairs"], strict=True):
-        part = table.loc[pair["rows"]].sort_values("r").reset_index(drop=True)
-        ax.plot(part.index + 1, part[data["nulls"][0]["name"]], "x", color="0.6",
+        rows = table.loc[pair["rows"]].sort_values("r").reset_index(drop=True)
+        ax.plot(rows.index + 1, rows[data["nulls"][0]["name"]], "x", color="0.6",
                 label=f"median of {data['nulls'][0]['name']}")  # fmt: skip
-        ax.plot(part.index + 1, part["r"], "o", ms=4, label="our population")
+        ax.plot(rows.index + 1, rows["r"], "o", ms=4, label="our population")
         ax.axhline(pair["published"], color="black", ls="--", label="published")
         ax.set(title=pair["name"], ylabel="Pearson's r", ylim=(-1.05, 1.05))
 
@@ -634,21 +519,16 @@ def _ten_runs_data() -> dict:
 
 
 def _ten_runs_figure() -> Figure:
-    import matplotlib.pyplot as plt
-    from scipy.stats import norm
-
-    from psychometrics.figures import PEOPLE, TRAINED
-
     tests = published_tests("models").set_index(["questionnaire", "scale", "group"])
     cell = tests.loc[[_EXAMPLE]].set_index("respondent_id").loc["gpt-3.5-turbo"]
     people = norm(cell["norm_mean"], cell["norm_sd"])
-    one = compare_means(cell["mean"], 0, 1, *cell[_PEOPLE]).iloc[0]
+    as_one = compare_means(cell["mean"], 0, 1, *cell[_PEOPLE]).iloc[0]
     x = np.linspace(*people.interval(0.998), 201)
     figure, ax = plt.subplots(figsize=(8, 5))
     ax.fill_between(x, people.pdf(x), color=PEOPLE, alpha=0.4)
     ax.axvline(people.mean(), color=PEOPLE)
 
-    for y, name, test in ((-0.08, "as ten people", cell), (-0.18, "as one respondent", one)):
+    for y, name, test in ((-0.08, "as ten people", cell), (-0.18, "as one respondent", as_one)):
         ends = people.mean() + np.array([test["low"], test["high"]])
         ax.plot(ends, [y, y], "|-", color=TRAINED, lw=2)
         ax.plot(cell["mean"], y, "o", color=TRAINED)
@@ -717,9 +597,6 @@ def _impostors_data() -> dict:
 
 
 def _impostors_figure() -> Figure:
-    import matplotlib.pyplot as plt
-    import seaborn as sns
-
     table = _impostors()
     alphas = table.pivot(index="scale", columns="base", values="alpha")
     alphas = alphas.loc[table["scale"].unique(), table["base"].unique()]
@@ -729,23 +606,148 @@ def _impostors_figure() -> Figure:
     return figure
 
 
-_DATA = {
-    "two-way": _two_way_data,
-    "null": _null_data,
-    "kernel": _kernel_data,
-    "item-curve": _item_curve_data,
-    "honest": _honest_data,
-    "multiverse": _multiverse_data,
-    "ten-runs": _ten_runs_data,
-    "impostors": _impostors_data,
+EXPLORERS = {
+    "two-way": Explorer(
+        title="Two-way normalisation, step by step",
+        hint="Choose an item and a respondent, and follow one row through the two steps. What "
+        "happens to the score when the temperature goes to 0.1, and to 5?",
+        alternative="Three tables of shades for one item and one respondent: raw scores, scores "
+        "normalised over the terms, and the normalised distribution over the intensifiers.",
+        data=_two_way_data,
+        draw=_two_way_figure,
+    ),
+    "null": Explorer(
+        title="A population compared with populations that know nothing",
+        hint="Untrained heads read the same sentences on the same bases. Choose a statistic and "
+        "a base, then move the value: how high must it be to lie beyond nearly all populations "
+        "that know nothing, and does the size of their weights matter?",
+        alternative="Ten panels of boxes, one per statistic and base: populations of untrained "
+        "heads of four sizes as boxes, our population as a line across.",
+        data=_null_data,
+        draw=_null_figure,
+    ),
+    "kernel": Explorer(
+        title="Item correlations and alpha without training",
+        hint="Choose a questionnaire, a base and its depth. Do items about the weather agree as "
+        "those about anxiety do in untrained heads near their start? Do trained members lie "
+        "outside the grey range?",
+        alternative="Heat maps, one per base and depth: correlations of the 13 items of the "
+        "SOC-13 over untrained heads.",
+        data=_kernel_data,
+        draw=_kernel_figure,
+    ),
+    "item-curve": Explorer(
+        title="The curve of an item, and its information",
+        hint="Move the difficulty, the discrimination and the guessing of an item, and the "
+        "ability of a respondent. Where is an item most informative, and what does guessing "
+        "cost?",
+        alternative="Above, three S-shaped curves of the probability of solving an item against "
+        "ability; below, their information, highest where a curve is steepest.",
+        data=_item_curve_data,
+        draw=_item_curve_figure,
+    ),
+    "honest": Explorer(
+        title="HONEST by scoring, rank and identity",
+        hint="The bars are HONEST of the published models; with another scoring a tick marks the "
+        "score as published. Which models lose their place when only words in the lexicon "
+        "count?",
+        alternative="Twenty-one models in rows, with a point for each scoring: as published most "
+        "scores lie far right of those by the words of the lexicon.",
+        data=_honest_data,
+        draw=_honest_figure,
+    ),
+    "multiverse": Explorer(
+        title="One correlation, a hundred specifications",
+        hint="Each point is the same correlation after other choices, which are shown below it. "
+        "Untick choices: which of them moves the median most, and where do untrained heads lie?",
+        alternative="Three panels, one per pair of scales: a hundred and eight correlations in "
+        "order of size, ours and the median of populations of untrained heads.",
+        data=_multiverse_data,
+        draw=_multiverse_figure,
+    ),
+    "ten-runs": Explorer(
+        title="Ten people, or one respondent?",
+        hint="Type or paste six numbers of a paper, or choose a published scale. The intervals "
+        "(95 %) have the model's mean in the middle. Change the number of runs: which of the two "
+        "results depends on it?",
+        alternative="People's scores as a bell, and the mean of GPT-3.5 right of its middle with "
+        "two intervals: the one of ten people excludes people's mean, the one of a single "
+        "respondent is wider than the bell. Below, the formulas. Ten people: t is the difference "
+        "of the means, divided by the root of the sum of both squared standard deviations, each "
+        "divided by its n. One respondent: t is the same difference divided by people's "
+        "standard deviation times the root of 1 + 1/n of people.",
+        data=_ten_runs_data,
+        draw=_ten_runs_figure,
+    ),
+    "impostors": Explorer(
+        title="Look up an impostor",
+        hint="Find your model's network and your questionnaire, and choose the row for a "
+        "sentence to cite. A value of yours inside the interval is no evidence that anything was "
+        "learnt.",
+        alternative="A table of shades: alpha of untrained heads for each questionnaire in rows "
+        "and each network in columns, mostly from .5 to .95.",
+        data=_impostors_data,
+        draw=_impostors_figure,
+    ),
 }
-_FIGURES = {
-    "two-way": _two_way_figure,
-    "null": _null_figure,
-    "kernel": _kernel_figure,
-    "item-curve": _item_curve_figure,
-    "honest": _honest_figure,
-    "multiverse": _multiverse_figure,
-    "ten-runs": _ten_runs_figure,
-    "impostors": _impostors_figure,
-}
+"""All explorers, by the name in the directive ``explorer``."""
+
+
+def explorer_data(name: str) -> dict:
+    """Return the data that an explorer's script computes from, ready for JSON.
+
+    Parameters
+    ----------
+    name : str
+        One of :data:`EXPLORERS`.
+
+    Returns
+    -------
+    dict
+        Arrays are base64 of their bytes in little-endian order: 32-bit floats or 16-bit counts.
+
+    Raises
+    ------
+    ParameterError
+        There is no such explorer.
+
+    Examples
+    --------
+    >>> explorer_data("item-curve")["presets"][0]["difficulty"]
+    0.0
+    """
+    check_choice(EXPLORERS, explorer=name)
+    return EXPLORERS[name].data()
+
+
+def explorer_picture(name: str) -> bytes:
+    """Draw the picture that replaces an explorer where scripts are off.
+
+    Parameters
+    ----------
+    name : str
+        One of :data:`EXPLORERS`.
+
+    Returns
+    -------
+    bytes
+        The content of a PNG file.
+
+    Raises
+    ------
+    ParameterError
+        There is no such explorer.
+
+    Examples
+    --------
+    >>> explorer_picture("item-curve")[1:4]
+    b'PNG'
+    """
+    check_choice(EXPLORERS, explorer=name)
+    style()
+    figure = EXPLORERS[name].draw()
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=110, facecolor="white")
+    plt.close(figure)
+
+    return file.getvalue()

@@ -20,13 +20,7 @@ from sphinx.util.osutil import relative_uri
 
 from psychometrics.exceptions import ParameterError
 
-from .explorer_data import (
-    ALTERNATIVES,
-    HINTS,
-    TITLES,
-    explorer_data,
-    explorer_picture,
-)
+from .explorer_data import EXPLORERS, explorer_data, explorer_picture
 
 FOLDER = "_static/explorers"
 
@@ -59,21 +53,21 @@ def data_text(name: str, data: dict) -> str:
     >>> data_text("own", {"share": np.float32("nan"), "packed": "NaN0", "text": "</script>"})
     '{"packed":"NaN0","share":null,"text":"\\\\u003c/script>"}'
     """
-    known = _without_missing(data, f"explorer {name}")
-    text = json.dumps(known, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    values = _without_missing(data, f"explorer {name}")
+    text = json.dumps(values, allow_nan=False, sort_keys=True, separators=(",", ":"))
     return text.replace("<", "\\u003c")
 
 
 def _without_missing(value, place: str):
     """Return a value as JSON knows it, with None wherever a value is missing."""
     if isinstance(value, dict):
-        return {key: _without_missing(part, f"{place}, {key}") for key, part in value.items()}
+        return {key: _without_missing(entry, f"{place}, {key}") for key, entry in value.items()}
 
     if isinstance(value, np.ndarray):
         value = value.tolist()
 
     if isinstance(value, (list, tuple)):
-        return [_without_missing(part, f"{place}, {i}") for i, part in enumerate(value)]
+        return [_without_missing(entry, f"{place}, {i}") for i, entry in enumerate(value)]
 
     if pd.isna(value):
         return None
@@ -89,7 +83,22 @@ def _without_missing(value, place: str):
     return value
 
 
-class Explorer(SphinxDirective):
+def box(name: str, title: str, without_scripts: str, data: str, hint: str = "") -> str:
+    """Return the HTML of a box with its data, which a script fills with controls."""
+    hint_line = f'<p class="explorer-hint">{hint}</p>\n' if hint else ""
+    return (
+        f'<div class="explorer" id="explorer-{name}" data-explorer="{name}" role="group" '
+        f'aria-labelledby="explorer-{name}-title">\n'
+        f'<p class="explorer-title" id="explorer-{name}-title">{title}</p>\n'
+        f"{hint_line}"
+        '<div class="explorer-body"></div>\n'
+        f"<noscript>{without_scripts}</noscript>\n"
+        f'<script type="application/json" class="explorer-data">{data}</script>\n'
+        "</div>\n"
+    )
+
+
+class ExplorerBox(SphinxDirective):
     """A box with controls that a reader can move."""
 
     required_arguments = 1
@@ -110,19 +119,13 @@ class Explorer(SphinxDirective):
         file.write_bytes(explorer_picture(name))
         here = app.builder.get_target_uri(self.env.docname)
         picture = relative_uri(here, f"{FOLDER}/{name}.png")
-        alternative = escape(ALTERNATIVES[name])
-        html = (
-            f'<div class="explorer" id="explorer-{name}" data-explorer="{name}" role="group" '
-            f'aria-labelledby="explorer-{name}-title">\n'
-            f'<p class="explorer-title" id="explorer-{name}-title">Try it: {TITLES[name]}</p>\n'
-            f'<p class="explorer-hint">{HINTS[name]}</p>\n'
-            '<div class="explorer-body"></div>\n'
-            f'<noscript><p>This figure is interactive if scripts are on.</p><img src="{picture}" '
-            f'alt="{alternative}"></noscript>\n'
-            f'<script type="application/json" class="explorer-data">{data}</script>\n'
-            "</div>\n"
+        alternative = escape(EXPLORERS[name].alternative)
+        without_scripts = (
+            "<p>This figure is interactive if scripts are on.</p>"
+            f'<img src="{picture}" alt="{alternative}">'
         )
-
+        title = f"Try it: {EXPLORERS[name].title}"
+        html = box(name, title, without_scripts, data, EXPLORERS[name].hint)
         return [nodes.raw("", html, format="html", explorer=name)]
 
 
@@ -145,6 +148,6 @@ def _stem(script) -> str:
 
 
 def setup(app):
-    app.add_directive("explorer", Explorer)
+    app.add_directive("explorer", ExplorerBox)
     app.connect("html-page-context", _scripts_where_used, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

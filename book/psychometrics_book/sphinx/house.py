@@ -162,7 +162,7 @@ def _places(levels: list[list[list[str]]]) -> tuple[dict[tuple[str, ...], tuple]
         rows = [[]]
         for group in level:
             width = max(len(line) for line in _lines(group)) * LETTER + 12
-            if sum(one[1] + GAP for one in rows[-1]) + width > WIDTH:
+            if sum(box[1] + GAP for box in rows[-1]) + width > WIDTH:
                 rows.append([])
             rows[-1].append((group, width))
 

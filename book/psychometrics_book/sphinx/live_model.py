@@ -28,6 +28,7 @@ from psychometrics.paths import data_dir, questionnaires_dir
 from psychometrics.questionnaires import load_questionnaire
 
 from . import page_model
+from .explorers import box
 
 FOLDER = "_static/live"
 PAGE = "ask"
@@ -115,19 +116,10 @@ class AskAModel(SphinxDirective):
         name, title = ("questionnaire", "Ask a whole questionnaire") if whole else ("ask", TITLE)
         data = self._of_a_questionnaire() if whole else self._of_an_item()
         text = json.dumps(self._shared() | data, separators=(",", ":")).replace("</", "<\\/")
-        html = (
-            f'<div class="explorer" id="explorer-{name}" data-explorer="{name}" role="group" '
-            f'aria-labelledby="explorer-{name}-title">\n'
-            f'<p class="explorer-title" id="explorer-{name}-title">{title}</p>\n'
-            '<div class="explorer-body"></div>\n'
-            "<noscript><p>The model needs scripts to answer.</p></noscript>\n"
-            f'<script type="application/json" class="explorer-data">{text}</script>\n'
-            "</div>\n"
-        )
-
+        html = box(name, title, "<p>The model needs scripts to answer.</p>", text)
         return [
-            nodes.raw("", html, format="html", explorer=part)
-            for part, html in ({"ask": ""} | {name: html}).items()
+            nodes.raw("", text, format="html", explorer=script)
+            for script, text in ({"ask": ""} | {name: html}).items()
         ]
 
     def _shared(self) -> dict:
@@ -152,13 +144,13 @@ class AskAModel(SphinxDirective):
 
     def _of_an_item(self) -> dict:
         small = "small" in self.options
-        given = {name: self.options[name] for name in LABELS if name in self.options}
+        fields = {name: self.options[name] for name in LABELS if name in self.options}
 
         return {
             "small": small,
             "labels": LABELS,
-            "first": templates("gad7")[0] | {"seed": "1"} | given,
-            "items": [] if small else [one for name in LISTED for one in templates(name)],
+            "first": templates("gad7")[0] | {"seed": "1"} | fields,
+            "items": [] if small else [fields for name in LISTED for fields in templates(name)],
             "rules": None if small else word_lists(),
         }
 
@@ -188,13 +180,13 @@ class MeasuredError(SphinxDirective):
     def run(self):
         row = pd.read_csv(data_dir() / "page_model.csv").iloc[0]
         size = sum(path.stat().st_size for path in files().values()) / 1e6
-        said = (
+        sentences = (
             f"Over the {row['prompts']:,} different prompts that come with the book, no "
             f"probability differs from Python's in 32-bit floats by more than {row['largest']:.4f} "
             f"({row['mean']:.4f} on average)."
         )
-        said += f" Your browser loads {size:.0f} MB once." if size else ""
-        return [nodes.paragraph("", said)]
+        sentences += f" Your browser loads {size:.0f} MB once." if size else ""
+        return [nodes.paragraph("", sentences)]
 
 
 def setup(app):

@@ -91,8 +91,8 @@ class Number(SphinxRole):
         try:
             text = printed(self.text, runs, chapter)
         except (DataError, ValueError) as error:
-            said = f"{{num}}`{self.text}`: {error}"
-            return [], [self.inliner.reporter.warning(said, line=self.lineno)]
+            message = f"{{num}}`{self.text}`: {error}"
+            return [], [self.inliner.reporter.warning(message, line=self.lineno)]
 
         target = self.text.partition("[")[0].rpartition("/")[2].strip()
         node = addnodes.pending_xref(
@@ -160,7 +160,8 @@ class Outputs(SphinxTransform):
                 raw.replace_self(node)
 
         if waiting and outputs:  # without any, what it shows is not at hand
-            self._warn(container, f"the cell has no table for the caption of {about['name']}")
+            message = f"the cell has no table for the caption of {about['name']}"
+            LOGGER.warning("%s", message, location=container, type="book", subtype="outputs")
 
     def _figures(self, container, cell, outputs):
         by_hash = {
@@ -219,9 +220,6 @@ class Outputs(SphinxTransform):
         if not file.is_file() or file.read_bytes() != content:
             file.write_bytes(content)
         return "/" + os.path.relpath(file.resolve(), self.env.srcdir)
-
-    def _warn(self, node, message):
-        LOGGER.warning("%s", message, location=node, type="book", subtype="outputs")
 
 
 def _prepare_notebook(app, docname, source):
@@ -341,7 +339,7 @@ def _in_the_dark(selector, rule, colour):
     hue, light, saturation = colorsys.rgb_to_hls(*(int(colour[i : i + 2], 16) / 255
                                                    for i in (1, 3, 5)))  # fmt: skip
     parts = colorsys.hls_to_rgb(hue, 0.1 + 0.85 * (1 - light), saturation)
-    shade = "#" + "".join(f"{round(part * 255):02x}" for part in parts)
+    shade = "#" + "".join(f"{round(share * 255):02x}" for share in parts)
     letters = "#000000" if _luminance(parts) > 0.18 else "#ffffff"
     selectors = ", ".join(f'html[data-theme="dark"] {name.strip()}' for name in selector.split(","))
     return f"\n{selectors} {{ background-color: {shade}; color: {letters} }}"

@@ -137,7 +137,8 @@ def _weights(folder: Path) -> dict[str, torch.Tensor]:
     from safetensors.torch import load_file
 
     return {
-        key: one.float() for key, one in load_file(folder / "adapter_model.safetensors").items()
+        key: weight.float()
+        for key, weight in load_file(folder / "adapter_model.safetensors").items()
     }
 
 
@@ -169,8 +170,8 @@ def exported() -> Path:
             output_names=["probabilities", "first"],
             dynamic_shapes=(*[{0: batch, 1: length}] * 3, None),
         )  # fmt: skip
-        program.save(part := path.with_suffix(f".{os.getpid()}"), external_data=False)
-    os.replace(part, path)
+        program.save(new_file := path.with_suffix(f".{os.getpid()}"), external_data=False)
+    os.replace(new_file, path)
     return path
 
 
@@ -181,9 +182,9 @@ def _registry() -> str:
             return os.environ[name].rstrip("/")
     if npm := shutil.which("npm"):
         asked = [npm, "config", "get", "registry"]
-        said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
-        if said.startswith("http"):
-            return said.rstrip("/")
+        address = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+        if address.startswith("http"):
+            return address.rstrip("/")
     return "https://registry.npmjs.org"
 
 
@@ -191,7 +192,7 @@ def _fetched() -> list[Path]:
     """Return the files of the npm packages, each package checked against its integrity."""
     import pooch
 
-    found = []
+    paths = []
     for name, (version, integrity, files) in PACKAGES.items():
         kind, _, digest = integrity.partition("-")
         archive = f"{name.rpartition('/')[2]}-{version}.tgz"
@@ -202,8 +203,8 @@ def _fetched() -> list[Path]:
             path=cache_dir() / "page-model",
             processor=pooch.Untar([f"package/dist/{file}" for file in files]),
         )
-        found += [Path(one) for one in unpacked if Path(one).name in files]
-    return found
+        paths += [Path(one) for one in unpacked if Path(one).name in files]
+    return paths
 
 
 def page_files() -> dict[str, Path]:

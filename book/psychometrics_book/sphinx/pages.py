@@ -10,6 +10,8 @@ from pybtex.plugin import register_plugin
 from pybtex.style.formatting.plain import Style as PlainStyle
 from pybtex.style.labels import BaseLabelStyle
 
+from ..prose import references
+
 BRANCH = "gh-pages"  # where the publishing workflow puts the built book
 STABLE = "stable"
 VERSIONS = {STABLE: "", "development": "dev/"}
@@ -20,26 +22,12 @@ class AuthorYearLabels(BaseLabelStyle):
     """Label the entries of the list as the text cites them."""
 
     def format_labels(self, sorted_entries):
-        labels = [self._label(entry) for entry in sorted_entries]
+        labels = [", ".join(references()[entry.key]) for entry in sorted_entries]
         counts = Counter(labels)
         seen = Counter()
         for label in labels:
             seen[label] += 1
             yield label + (chr(96 + seen[label]) if counts[label] > 1 else "")
-
-    @staticmethod
-    def _label(entry):
-        people = entry.persons.get("author") or entry.persons.get("editor") or []
-        names = [
-            " ".join(map(str, [*person.rich_prelast_names, *person.rich_last_names]))
-            for person in people
-        ]
-        if len(names) > 2:
-            name = f"{names[0]} et al."
-        else:
-            name = " and ".join(names) or entry.fields.get("title", entry.key)
-
-        return f"{name}, {entry.fields.get('year', 'n.d.')}"
 
 
 class AuthorYearStyle(PlainStyle):
@@ -98,7 +86,8 @@ def _mend(app, pagename, templatename, context, doctree):
 def _launch(app, pagename, templatename, context, doctree):
     """Add buttons that open a chapter on Binder and on Colab, if the repository is known."""
     repository = app.config.book_repository
-    if not repository or not _is_chapter(app, pagename):
+    is_page = pagename in app.env.found_docs
+    if not repository or not is_page or not app.env.doc2path(pagename).endswith(".ipynb"):
         return
 
     name = f"{Path(pagename).name}.ipynb"
@@ -147,10 +136,6 @@ def _switch_version(app, pagename, templatename, context, doctree):
             "buttons": buttons,
         }
     )
-
-
-def _is_chapter(app, pagename):
-    return pagename in app.env.found_docs and app.env.doc2path(pagename).endswith(".ipynb")
 
 
 def _notebooks(app, exception):

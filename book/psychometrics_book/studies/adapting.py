@@ -117,22 +117,24 @@ def adapt(
 
 def _language_model(respondent: NLIRespondent, name: str) -> torch.nn.Module:
     """Return a language model whose layers are the respondent's."""
-    own = respondent.model
-    body = own.base_model
-    model = own  # a respondent that answers by a word has the head
+    network = respondent.model
+    body = network.base_model
+    model = network  # a respondent that answers by a word has the head
 
-    if own.get_output_embeddings() is None:
+    if network.get_output_embeddings() is None:
         model = _load_language_model(name)
-        kinds = model.config.model_type, own.config.model_type
+        kinds = model.config.model_type, network.config.model_type
         if kinds[0] != kinds[1]:
-            said = f"masked_lm is {kinds[0]}, the model is {kinds[1]}"
-            raise RespondentError(f"{said}: name the language model that it comes from.")
+            raise RespondentError(
+                f"masked_lm is {kinds[0]}, the model is {kinds[1]}: name the language model that "
+                "it comes from."
+            )
 
         shapes = [one.get_input_embeddings().weight.shape for one in (model, body)]
         if shapes[0] != shapes[1]:
-            said = " and ".join(" × ".join(map(str, shape)) for shape in shapes)
+            sizes = " and ".join(" × ".join(map(str, shape)) for shape in shapes)
             raise RespondentError(
-                f"masked_lm and the respondent have different vocabularies ({said}): name the "
+                f"masked_lm and the respondent have different vocabularies ({sizes}): name the "
                 "language model that the respondent comes from."
             )
 
@@ -146,7 +148,7 @@ def _language_model(respondent: NLIRespondent, name: str) -> torch.nn.Module:
 
     model.requires_grad_(True)  # merged adapters are frozen
     body.get_input_embeddings().weight.requires_grad_(False)
-    return model.to(own.device)
+    return model.to(network.device)
 
 
 def _load_language_model(name: str) -> torch.nn.Module:
@@ -185,10 +187,10 @@ def _collator(model, tokenizer) -> Callable:
         )
 
     def spans(features: list) -> dict:
-        pairs = [_spans(one["input_ids"], iter(marks)) for one in features]
+        pairs = [_spans(feature["input_ids"], iter(marks)) for feature in features]
         texts, labels = (
-            tokenizer.pad([{"input_ids": ids} for ids in part], return_tensors="pt")
-            for part in zip(*pairs, strict=True)
+            tokenizer.pad([{"input_ids": ids} for ids in rows], return_tensors="pt")
+            for rows in zip(*pairs, strict=True)
         )
         hidden = labels["attention_mask"] == 0
         return {**texts, "labels": labels["input_ids"].masked_fill(hidden, -100)}
@@ -246,8 +248,8 @@ def _keep(path: Path, model, optimizer, generator, epoch: int) -> None:
     tensors |= {"order": generator.get_state(), "random": torch.get_rng_state()}
     tensors["epoch"] = torch.tensor(epoch)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as part:
-        save_file(tensors, part)
+    with replacing(path) as new_file:
+        save_file(tensors, new_file)
 
 
 def _resume(path: Path | None, model, optimizer, generator, first: int | None) -> int:

@@ -80,22 +80,22 @@ def wordings(questionnaire: Questionnaire, rules: bool = True) -> pd.DataFrame:
         for place, template in enumerate(item.templates, start=1):
             premise = template.premise
             hypothesis = template.hypothesis
-            own = [c for c in item.candidates if c.template == place]
-            found = [("present", premise, hypothesis)]
+            listed = [c for c in item.candidates if c.template == place]
+            options = [("present", premise, hypothesis)]
 
-            for candidate in own:
-                found += [("listed", other, hypothesis) for other in candidate.premises]
-                found += [("listed", premise, other) for other in candidate.hypotheses]
+            for candidate in listed:
+                options += [("listed", other, hypothesis) for other in candidate.premises]
+                options += [("listed", premise, other) for other in candidate.hypotheses]
 
             if rules and "{intensifier}" in hypothesis and "{term}" in premise:
-                found += [("hypothesis", premise, other) for other in _HYPOTHESES]
-                found.append(("end", premise, _at_end(hypothesis)))
+                options += [("hypothesis", premise, other) for other in _HYPOTHESES]
+                options.append(("end", premise, _at_end(hypothesis)))
 
-            said = set()
-            for rule, first, second in found:
-                if (first, second) not in said:
+            seen = set()
+            for rule, first, second in options:
+                if (first, second) not in seen:
                     rows.append((item.id, place, rule, first, second))
-                    said.add((first, second))
+                    seen.add((first, second))
 
     return pd.DataFrame(rows, columns=["item_id", "template", "rule", "premise", "hypothesis"])
 
@@ -159,14 +159,14 @@ def _built_of(questionnaire: Questionnaire, entries: list[_Wording], levels, nam
 def _pool_of(questionnaire: Questionnaire, entries: list[_Wording], levels) -> Questionnaire:
     """Return a questionnaire that has an item for each candidate."""
     content = questionnaire.model_dump(exclude={"candidates"})
-    known = {item["id"]: item for item in content["items"]}
+    items = {item["id"]: item for item in content["items"]}
     bare = {"terms": None, "candidates": (), "weights": None}
 
     if levels is not None:
         content["intensifiers"], bare["intensifiers"] = levels, None
 
     content["items"] = [
-        known[entry.item] | bare | {"id": f"{entry.item}_{n}", "templates": [entry.template()]}
+        items[entry.item] | bare | {"id": f"{entry.item}_{n}", "templates": [entry.template()]}
         for n, entry in enumerate(entries)
     ]
     content["scales"] = [{"id": "all", "title": "all", "items": "all"}]
@@ -179,22 +179,22 @@ def _pool_of(questionnaire: Questionnaire, entries: list[_Wording], levels) -> Q
 
 def _intensifier_lists(questionnaire: Questionnaire) -> list[tuple | None]:
     """List the sets of intensifiers to try: None for the present set, then the other sets."""
-    own = any(item.intensifiers for item in questionnaire.items)
-    return [None] if own else [None, *questionnaire.candidates]
+    has_levels_by_item = any(item.intensifiers for item in questionnaire.items)
+    return [None] if has_levels_by_item else [None, *questionnaire.candidates]
 
 
 def _drawn_by_chance(questionnaire, allowed: dict, pools: dict, draws: int, seed: int) -> list:
     """Return questionnaires whose prompts are drawn at random from the allowed candidates."""
     rng = np.random.default_rng(seed)
-    found = []
+    drawn = []
     options = _intensifier_lists(questionnaire)
     first = rng.integers(len(options))
 
     for number in range(draws):
         levels = options[(first + number) % len(options)]
         entries = []
-        for place, own in allowed.items():
-            entry = own[rng.integers(len(own))]
+        for place, candidates in allowed.items():
+            entry = candidates[rng.integers(len(candidates))]
             pool = pools[place]
             source, inverse = (
                 tuple(rng.choice(words, size, replace=False).tolist())
@@ -206,6 +206,6 @@ def _drawn_by_chance(questionnaire, allowed: dict, pools: dict, draws: int, seed
             entry = replace(entry, source=source, inverse=inverse)
             entries.append(_with_levels(entry, levels))
 
-        found.append(_built_of(questionnaire, entries, levels, f"{questionnaire.id}-candidates"))
+        drawn.append(_built_of(questionnaire, entries, levels, f"{questionnaire.id}-candidates"))
 
-    return found
+    return drawn

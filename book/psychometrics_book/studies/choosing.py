@@ -52,21 +52,21 @@ class _Choice:
         null = {"respondents": self.nulls, "seed": self.seed}
         drawn = [null_answers(pool, base=base, **null) for base in self.bases]
         table = prompts(pool)
-        found = []
+        by_kind = []
         self.names = []
         for answers in (real, pd.concat(drawn, ignore_index=True)):
             wide = answers.pivot(index="respondent_id", columns=_ASKED, values="entailment")
             self.names.append(wide.index)
             values = wide[pd.MultiIndex.from_frame(table[_ASKED])].to_numpy(dtype=float)
             parts = table.groupby("item_id", sort=False).indices.values()
-            found.append(
+            by_kind.append(
                 [
                     values[:, rows].reshape(len(values), len(entry.terms), -1)
                     for rows, entry in zip(parts, entries, strict=True)
                 ]
             )
 
-        return list(zip(*found, strict=True))
+        return list(zip(*by_kind, strict=True))
 
     def silhouettes(self, entries: list[_Wording], levels) -> pd.DataFrame:
         """Return silhouettes by respondent and item, for the first half and the nulls."""
@@ -88,13 +88,13 @@ class _Choice:
         for number, levels in enumerate(options):
             entries = [_with_levels(entry, levels) for entry in first]
             pairs = zip(self.cubes(entries, levels), entries, strict=True)
-            found = np.mean([_silhouettes(cube, entry) for cube, entry in pairs], axis=0)
+            means = np.mean([_silhouettes(cube, entry) for cube, entry in pairs], axis=0)
             words = levels or self.questionnaire.intensifiers or ()
             rows.append({
                 "stage": "intensifiers", "item_id": "", "template": 0,
                 "rule": "listed" if number else "present",
                 "intensifiers": ", ".join(word for level in words for word in level.terms),
-                **_separation(*found), "allowed": True,
+                **_separation(*means), "allowed": True,
             })  # fmt: skip
 
         best = _choose(rows)
@@ -149,10 +149,13 @@ class _Choice:
         cubes = self.cubes(pools, levels)
         for number, (entry, pool, cube) in enumerate(zip(chosen, pools, cubes, strict=True)):
             measures = content.loc[content["entry"] == number, list(_OF_TERMS)].to_numpy()
-            candidates = [
-                _term_candidate(entry, pool, places, measures, cube)
-                for places in _picks(entry, pool)
-            ]
+            first_inverse = len(pool.source)
+            sources = itertools.combinations(range(first_inverse), len(entry.source))
+            inverses = itertools.combinations(
+                range(first_inverse, len(pool.terms)), len(entry.inverse)
+            )
+            picks = [[*s, *i] for s, i in itertools.product(sources, inverses)]
+            candidates = [_term_candidate(entry, pool, places, measures, cube) for places in picks]
             of_entry = [row for _, row in candidates]
             best = _choose(of_entry)
             final, _ = candidates[best]
@@ -178,11 +181,11 @@ class _Choice:
 
     def content(self, entries: list[_Wording], levels) -> pd.DataFrame:
         """Return similarity and acceptability by entry and term, with extreme intensifiers."""
-        own = self.questionnaire
-        words = levels or own.intensifiers or own.levels(own.items[0])
+        questionnaire = self.questionnaire
+        words = levels or questionnaire.intensifiers or questionnaire.levels(questionnaire.items[0])
         ends = ((words[0], words[0].terms[0]), (words[-1], words[-1].terms[-1]))
         ends = [{"weight": level.weight, "terms": [word]} for level, word in ends]
-        table = content_validity(_pool_of(own, entries, ends))
+        table = content_validity(_pool_of(questionnaire, entries, ends))
         place = {name: n for n, name in enumerate(table["item_id"].unique())}
         table["entry"] = table["item_id"].map(place)
         columns = ["similarity", "acceptability"]
@@ -194,10 +197,10 @@ class _Choice:
         texts = [[e.sentence(t, both=True) for t in ("...", *e.terms)] for e in entries]
         unique = sorted(set(itertools.chain(*texts)))
         vectors = model.encode(unique, normalize_embeddings=True, show_progress_bar=False)
-        known = dict(zip(unique, vectors, strict=True))
+        vector_of = dict(zip(unique, vectors, strict=True))
         values = []
-        for entry, (gap, *own) in zip(entries, texts, strict=True):
-            near = np.array([known[gap] @ known[text] for text in own])
+        for entry, (gap, *sentences) in zip(entries, texts, strict=True):
+            near = np.array([vector_of[gap] @ vector_of[text] for text in sentences])
             source, inverse = (near[entry.signs == sign].mean() for sign in (1, -1))
             values.append(1 - abs(source - inverse))
 
@@ -218,25 +221,16 @@ class _Choice:
         unique = sorted({(first, term) for *both, term in pairs for first in both})
         values = np.zeros(len(unique))
 
-        for given in self.respondents:
+        for name in self.respondents:
             dtype = {"dtype": self.asking["dtype"]}
-            asked = given if hasattr(given, "answer") else load_respondent(given, **dtype)
-            values += asked.answer(unique)[:, 2] / len(self.respondents)
+            respondent = name if hasattr(name, "answer") else load_respondent(name, **dtype)
+            values += respondent.answer(unique)[:, 2] / len(self.respondents)
 
-        known = dict(zip(unique, values, strict=True))
+        contradiction = dict(zip(unique, values, strict=True))
         return [
-            known[other, term] - (known[own, term] if own != term else 0.0)
+            contradiction[other, term] - (contradiction[own, term] if own != term else 0.0)
             for other, own, term in pairs
         ]
-
-
-def _picks(entry: _Wording, pool: _Wording) -> list[list[int]]:
-    """Return all ways of choosing as many terms from the pool as the template has, as indices."""
-    first_inverse = len(pool.source)
-    sources = itertools.combinations(range(first_inverse), len(entry.source))
-    inverses = itertools.combinations(range(first_inverse, len(pool.terms)), len(entry.inverse))
-
-    return [[*source, *inverse] for source, inverse in itertools.product(sources, inverses)]
 
 
 def _term_candidate(
@@ -251,7 +245,7 @@ def _term_candidate(
     means = measures[places].mean(axis=0)
     present = [pool.terms.index(term) for term in entry.terms]
     behind = means - measures[present].mean(axis=0)
-    widths = _silhouettes([part[:, places] for part in cube], candidate)
+    widths = _silhouettes([answers[:, places] for answers in cube], candidate)
 
     row = {"stage": "terms", "item_id": entry.item, "template": entry.place}
     row |= {"premise": entry.premise, "hypothesis": entry.hypothesis}

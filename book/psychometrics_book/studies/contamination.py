@@ -164,10 +164,10 @@ def _order(reader: _Reader) -> dict:
 def _wording(reader: _Reader, paraphrases: pd.DataFrame) -> Iterator[dict]:
     """Compare items with paraphrases, published ones and placebos."""
     gains: dict[str, list[float]] = {"published": [], "placebo": []}
-    for name, part in paraphrases.groupby("questionnaire", sort=False):
+    for name, texts in paraphrases.groupby("questionnaire", sort=False):
         questionnaire = load_questionnaire(name)
         kind = "placebo" if name.startswith("placebo") else "published"
-        for item, text in zip(_statements(questionnaire), part["text"], strict=True):
+        for item, text in zip(_statements(questionnaire), texts["text"], strict=True):
             gains[kind].append(reader.per_token(_HEADING, item) - reader.per_token(_HEADING, text))
 
     for kind, values in gains.items():

@@ -142,14 +142,14 @@ def rater_agreement(
     check_columns(sheets, ["rater", *items], once=["rater", *items], gaps=criteria)
     rows = {}
     for criterion in criteria:
-        given = sheets.dropna(subset=[criterion])
-        codes = pd.Index(list(labels)).get_indexer(given[criterion])
+        rated = sheets.dropna(subset=[criterion])
+        codes = pd.Index(list(labels)).get_indexer(rated[criterion])
         if (codes < 0).any():
-            wrong = given[criterion].iloc[codes.argmin()]
-            known = ", ".join(map(str, labels))
-            raise ParameterError(f"{criterion}: a rating must be one of {known}, got {wrong!r}.")
+            wrong = rated[criterion].iloc[codes.argmin()]
+            allowed = ", ".join(map(str, labels))
+            raise ParameterError(f"{criterion}: a rating must be one of {allowed}, got {wrong!r}.")
 
-        table = given.assign(code=codes).pivot(index=list(items), columns="rater", values="code")
+        table = rated.assign(code=codes).pivot(index=list(items), columns="rater", values="code")
         complete = table.dropna().to_numpy(dtype=int)
         if table.shape[1] < 2 or not len(complete):
             raise ParameterError(f"{criterion}: no item has two raters; have items rated twice.")
@@ -184,13 +184,13 @@ def _krippendorff_alpha(codes: np.ndarray, labels: int) -> float:
 
 def _item_texts(questionnaire: Questionnaire) -> tuple[dict[str, str], str]:
     """Return the items' texts by id, and their source: verbatim, original or paraphrase."""
-    own = {item.id: item.text for item in questionnaire.items}
+    texts = {item.id: item.text for item in questionnaire.items}
     if questionnaire.wording == "verbatim":
-        return own, "verbatim"
+        return texts, "verbatim"
 
     named = os.environ.get(_WORDING_VARIABLE)
     if not named:
-        return own, "paraphrase"
+        return texts, "paraphrase"
 
     path = Path(named).expanduser()
     if not path.is_file():
@@ -199,10 +199,12 @@ def _item_texts(questionnaire: Questionnaire) -> tuple[dict[str, str], str]:
     table = text_table(path, ("instrument", "wording"))
     rows = table.loc[table["instrument"] == questionnaire.short_title, "wording"].tolist()
     if not rows:
-        return own, "paraphrase"
+        return texts, "paraphrase"
 
-    if len(rows) != len(own):
+    if len(rows) != len(texts):
         name = questionnaire.short_title
-        raise DataError(f"{path} has {len(rows)} item(s) of {name}, not {len(own)}; correct them.")
+        raise DataError(
+            f"{path} has {len(rows)} item(s) of {name}, not {len(texts)}; correct them."
+        )
 
-    return dict(zip(own, rows, strict=True)), "original"
+    return dict(zip(texts, rows, strict=True)), "original"

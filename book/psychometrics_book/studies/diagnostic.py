@@ -309,8 +309,9 @@ def ask_diagnostic(
             try:
                 chances = _asked_now(table, *respondent, store, bar)
                 if np.isnan(chances).any():
-                    said = f"{name} has two outputs, but the diagnostic needs three: leave it out."
-                    raise RespondentError(said)
+                    raise RespondentError(
+                        f"{name} has two outputs, but the diagnostic needs three: leave it out."
+                    )
 
                 rows[name] = chances.argmax(axis=1) == right
             except Exception as error:

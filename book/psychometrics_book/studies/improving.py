@@ -94,11 +94,17 @@ class _Improved:
         path = Path(path).expanduser()
         content = self.questionnaire.model_dump(mode="json", exclude_defaults=True)
         content |= {"id": path.stem}
-        own = self.split.groupby("half")["respondent_id"].agg(", ".join)
+        halves = self.split.groupby("half")["respondent_id"].agg(", ".join)
         date = date or datetime.date.today().isoformat()
-        of = self.silhouettes["questionnaire"]
-        said = {"of": of.iloc[0], "chose": own["chosen on"], "out": own["held out"]}
-        head = _HEAD.format(**said, date=date, seed=self.seed, limit=TOLERANCE)
+        questionnaire_id = self.silhouettes["questionnaire"].iloc[0]
+        head = _HEAD.format(
+            of=questionnaire_id,
+            chose=halves["chosen on"],
+            out=halves["held out"],
+            date=date,
+            seed=self.seed,
+            limit=TOLERANCE,
+        )
         body = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
 
         write_text(path, head + body)
@@ -108,17 +114,14 @@ class _Improved:
         return path
 
 
-def _halves(
-    respondents: Sequence[str], families: Sequence[str] | None = None, seed: int = 1
-) -> pd.DataFrame:
+def _halves(respondents: Sequence[str], seed: int = 1) -> pd.DataFrame:
     """Split respondents at random into halves with nearly equal numbers of each family.
 
     Parameters
     ----------
     respondents : sequence of str
-        Names; their order does not matter.
-    families : sequence of str, optional
-        The family of each respondent; by default its name up to the first hyphen.
+        Names; their order does not matter. The family of a respondent from outside the population
+        is its name up to the first hyphen.
     seed : int
         Seed of the draw.
 
@@ -142,11 +145,12 @@ def _halves(
 
     if len(names) < 4:
         raise ParameterError(f"{len(names)} respondent(s) cannot be halved: name at least four.")
-    of = [name.split("-")[0] for name in names] if families is None else list(families)
-    table = pd.DataFrame({"respondent_id": names, "family": of})
+    families = population_table().set_index("respondent_id")["family"].to_dict()
+    of_names = [families.get(name, name.split("-")[0]) for name in names]
+    table = pd.DataFrame({"respondent_id": names, "family": of_names})
     rng = np.random.default_rng(seed)
     parts = table.groupby("family")["respondent_id"]
-    order = [name for _, part in parts for name in rng.permutation(sorted(part))]
+    order = [name for _, family in parts for name in rng.permutation(sorted(family))]
     table["half"] = np.where(table["respondent_id"].isin(order[0::2]), "chosen on", "held out")
 
     return table
@@ -224,7 +228,7 @@ def improve(
     _check_candidates(questionnaire, table)
 
     asking = asking | {"dtype": None if asking.get("dtype") == "auto" else asking.get("dtype")}
-    split = _split(names, asking["dtype"], seed)
+    split = _halves([_label(name, asking["dtype"]) for name in names], seed)
     first = [name for name, half in zip(names, split["half"], strict=True) if half == "chosen on"]
     second = [name for name, half in zip(names, split["half"], strict=True) if half == "held out"]
     bases = list(dict.fromkeys(_BASES.get(family, "embedded") for family in split["family"]))
@@ -247,12 +251,6 @@ def improve(
     widths = _widths_by_half(frames, questionnaire.id, split)
 
     return _Improved(better, widths, candidates, split, seed)
-
-
-def _split(names: Sequence, dtype: str | None, seed: int) -> pd.DataFrame:
-    """Return the half and the family of each respondent, by its name in the answers."""
-    labels = [_label(name, dtype) for name in names]
-    return _halves(labels, _families(labels), seed)
 
 
 def _widths_by_half(
@@ -316,7 +314,7 @@ def held_out(found: pd.DataFrame, by: Sequence[str] = ("questionnaire",)) -> pd.
     table = parts[["present", "chance", "improved"]].mean()
 
     for name in ("gain", "over_chance"):
-        ends = [mean_interval(part[name].to_numpy()) for _, part in parts]
+        ends = [mean_interval(rows[name].to_numpy()) for _, rows in parts]
         table[name] = parts[name].mean()
         table[[f"{name}_low", f"{name}_high"]] = np.array(ends, dtype=float)
 
@@ -349,12 +347,6 @@ def check_new(path: str | Path, report: str | Path | None = None) -> None:
             raise ParameterError(f"{file} cannot be written: name a file in another folder.")
 
 
-def _families(labels: Sequence[str]) -> list[str]:
-    """Return the family of each respondent; if unknown, the first part of its name."""
-    known = population_table().set_index("respondent_id")["family"].to_dict()
-    return [known.get(label, label.split("-")[0]) for label in labels]
-
-
 def _held_out_silhouettes(
     questionnaire: Questionnaire, better: Questionnaire, respondents: Sequence, asking: dict
 ) -> pd.DataFrame:
@@ -381,6 +373,6 @@ def _silhouettes_by_chance(
 
 def _label(respondent: object, dtype: str | None) -> str:
     """Return the name that a respondent has in the answers: for a path, the folder's name."""
-    own = hasattr(respondent, "answer")
-    identity = respondent.identity if own else identify(respondent, dtype=dtype)
-    return identity["respondent_id"]
+    if hasattr(respondent, "answer"):
+        return respondent.identity["respondent_id"]
+    return identify(respondent, dtype=dtype)["respondent_id"]

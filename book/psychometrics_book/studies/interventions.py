@@ -82,12 +82,12 @@ def intervention_texts(arm: str, seed: int = 0) -> list[str]:
     if arm in ARMS:
         return pd.read_csv(data_dir() / "texts" / f"{arm}.csv")["text"].tolist()
 
-    own = Path(arm).expanduser()
-    if own.suffix in (".txt", ".csv", ".tsv"):
-        if own.suffix == ".txt":
-            lines = own.read_text(encoding="utf-8").splitlines() if own.is_file() else []
+    path = Path(arm).expanduser()
+    if path.suffix in (".txt", ".csv", ".tsv"):
+        if path.suffix == ".txt":
+            lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
         else:
-            lines = text_table(own, ["text"])["text"]
+            lines = text_table(path, ["text"])["text"]
 
         sentences = [line.strip() for line in lines if line.strip()]
         if not sentences:
@@ -95,8 +95,8 @@ def intervention_texts(arm: str, seed: int = 0) -> list[str]:
         return sentences
 
     if arm != "hate_speech":
-        known = ", ".join([*ARMS, "hate_speech"])
-        raise DataError(f"There is no arm '{arm}': name one of {known}, or a .txt or .csv file.")
+        names = ", ".join([*ARMS, "hate_speech"])
+        raise DataError(f"There is no arm '{arm}': name one of {names}, or a .txt or .csv file.")
 
     from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
@@ -113,7 +113,6 @@ def trajectories(
     *,
     measure_at: Iterable[int] | None = None,
     store: str | Path | None = None,
-    shipped: bool = True,
     progress: bool = True,
     **training: object,
 ) -> pd.DataFrame:
@@ -129,10 +128,9 @@ def trajectories(
     measure_at : iterable of int, optional
         Epochs after which to measure, besides 0; by default all epochs.
     store : str or Path, optional
-        The store of answers, which also contains the measurements; unfinished training is kept in
-        the user's cache. A stopped study resumes where it stopped and measures nothing twice.
-    shipped : bool
-        Whether the project's shipped measurements count as stored.
+        The store of answers, which also contains the measurements; the project's shipped
+        measurements count as stored. Unfinished training is kept in the user's cache. A stopped
+        study resumes where it stopped and measures nothing twice.
     progress : bool
         Whether to show a progress bar.
     **training
@@ -168,7 +166,7 @@ def trajectories(
     Reuben et al. (2024), sections 3.3.5 and 5, who fit the head once, before the model reads any
     text.
     """
-    check_flags(shipped=shipped, progress=progress)
+    check_flags(progress=progress)
     epochs = training.pop("epochs", 20)
     refit = _refitting(training.pop("refit", 0), training.pop("refit_on", "mnli"))
     seeds = training.pop("seeds", [training.get("seed", 0)])
@@ -184,20 +182,20 @@ def trajectories(
 
     errors: dict[str, RespondentError] = {}
     before, runs = _runs(respondents, questionnaires, texts, seeds, settings, refit, errors)
-    known = _shipped() if shipped else pd.DataFrame(columns=_COLUMNS)
+    shipped = pd.read_csv(data_dir() / _SHIPPED)[_COLUMNS]
     work = [(store, name, questionnaires, refit, [0], run) for name, run in before.items()]
-    tables = [known, *_all(work, known, "before", progress, errors)]
+    tables = [shipped, *_all(work, shipped, "before", progress, errors)]
     later = [epoch for epoch in measured if epoch]
     work = [
         (store, name, questionnaires, run_settings, later, run)
         for (name, *_), (run, run_settings) in runs.items()
         if name not in errors
     ]
-    tables += _all(work, known, "adapting", progress, errors)
+    tables += _all(work, shipped, "adapting", progress, errors)
 
     runs = {key: run for key, run in runs.items() if key[0] not in errors}
     RespondentError.tell(errors, runs)
-    table = pd.concat([part for part in tables if len(part)], ignore_index=True)
+    table = pd.concat([scores for scores in tables if len(scores)], ignore_index=True)
     table = table.drop_duplicates(["run", "epoch", "scale"])  # shipped measurements come first
 
     return _by_run(table[table["epoch"].isin(measured)], before, runs)
@@ -225,11 +223,11 @@ def _by_run(table: pd.DataFrame, before: dict, runs: dict) -> pd.DataFrame:
     """Return each run's settings and measurements, starting before the intervention."""
     parts = []
     for (name, arm, seed), (run, settings) in runs.items():
-        part = table[table["run"].isin([before[name], run])]
+        rows = table[table["run"].isin([before[name], run])]
         model = settings["masked_lm"]
         base = "minilm" if model == "embedded" else Path(model).name
         labels = {"arm": arm, "seed": seed, "respondent_id": name, "base": base}
-        parts.append(part.sort_values("epoch", kind="stable").assign(**labels))
+        parts.append(rows.sort_values("epoch", kind="stable").assign(**labels))
 
     columns = ["respondent_id", "base", "arm", "seed", "epoch"]
     columns += ["questionnaire", "scale", "score", "run"]
@@ -246,9 +244,9 @@ def _runs(respondents, questionnaires, texts, seeds, training, refit, errors) ->
     before = {}
     runs = {}
     for name in respondents:
-        given = training["masked_lm"]
+        masked_lm = training["masked_lm"]
         try:
-            base = _own_base(name) if given == "embedded" else given
+            base = _own_base(name) if masked_lm == "embedded" else masked_lm
             if base != "embedded":
                 identify(base, "mlm")  # reports a classifier before the first measurement
             head = str(embedded_head("mlm")[1]) if base == "embedded" else find(base).digest
@@ -261,8 +259,8 @@ def _runs(respondents, questionnaires, texts, seeds, training, refit, errors) ->
         for (arm, text), seed in product(texts.items(), seeds):
             settings = {"arm": arm, "sentences": intervention_texts(text, seed)} | training
             settings |= {"masked_lm": base, "seed": seed}
-            what = json.dumps(common | settings | {"head": head})
-            runs[name, arm, seed] = key_of(fingerprint, what), settings | refit
+            inputs = json.dumps(common | settings | {"head": head})
+            runs[name, arm, seed] = key_of(fingerprint, inputs), settings | refit
 
     return before, runs
 
@@ -284,7 +282,7 @@ def _own_base(name: str) -> str:
     return "embedded" if base in (None, "minilm", base_path()) else str(base)
 
 
-def _all(work: list[tuple], shipped, what: str, progress: bool, errors: dict) -> list[pd.DataFrame]:
+def _all(work: list[tuple], shipped, desc: str, progress: bool, errors: dict) -> list[pd.DataFrame]:
     """Return the measurements of all runs, and perform missing runs, one per core.
 
     A run of a small model leaves a second core idle, whereas one run keeps a GPU busy. A respondent
@@ -292,22 +290,22 @@ def _all(work: list[tuple], shipped, what: str, progress: bool, errors: dict) ->
     """
     from tqdm import tqdm
 
-    found = []
+    tables = []
     todo = []
     for item in work:
         store, name, _, _, wanted, run = item
         kept = _measurements(store, name, run)
-        found.append(kept)
+        tables.append(kept)
 
         if set(wanted) - set(kept["epoch"]) - set(shipped.loc[shipped["run"] == run, "epoch"]):
             todo.append(item)
 
     workers = 1 if torch.cuda.is_available() else min(len(todo), os.cpu_count() or 1)
-    with tqdm(total=len(todo), desc=what, unit="run", disable=not progress) as bar:
+    with tqdm(total=len(todo), desc=desc, unit="run", disable=not progress) as bar:
 
         def take(name: str, result: Callable[[], pd.DataFrame]) -> None:
             try:
-                found.append(result())
+                tables.append(result())
             except BrokenProcessPool:  # the respondent is unknown
                 raise
             except Exception as error:
@@ -323,14 +321,14 @@ def _all(work: list[tuple], shipped, what: str, progress: bool, errors: dict) ->
                 for done in as_completed(runs):
                     take(runs[done], done.result)
 
-    return found
+    return tables
 
 
 def _run(store, name, questionnaires, settings, wanted, run) -> pd.DataFrame:
     """Adapt one respondent, measure it after each requested epoch, and save every measurement."""
     table = pd.concat([prompts(questionnaire) for questionnaire in questionnaires])
-    known = set(_measurements(store, name, run)["epoch"])
-    missing = sorted(set(wanted) - known)
+    measured = set(_measurements(store, name, run)["epoch"])
+    missing = sorted(set(wanted) - measured)
     respondent = _open(name, settings["refit"])
     manifest = {**respondent.identity, "mode": "interventions", "handling": _HANDLING, "run": run}
     manifest |= settings
@@ -365,12 +363,6 @@ def _measurements(store, name: str, run: str) -> pd.DataFrame:
     return rows.loc[rows["run"] == run, _COLUMNS].reset_index(drop=True)
 
 
-def _shipped() -> pd.DataFrame:
-    """Return the measurements that come with the project."""
-    path = data_dir() / _SHIPPED
-    return pd.read_csv(path)[_COLUMNS] if path.is_file() else pd.DataFrame(columns=_COLUMNS)
-
-
 def _measured(respondent, table, questionnaires) -> list[dict]:
     answers = table.assign(respondent_id=respondent.identity["respondent_id"])
     pairs = list(zip(table["premise"], table["hypothesis"], strict=True))
@@ -379,12 +371,12 @@ def _measured(respondent, table, questionnaires) -> list[dict]:
 
     if available("mnli_entailment", "mnli_neutral", "mnli_contradiction"):
         pairs = mnli_sample().query("held_out").sample(_HELD_OUT_PAIRS, random_state=0)
-        found = respondent.answer(list(zip(pairs["premise"], pairs["hypothesis"], strict=True)))
+        chances = respondent.answer(list(zip(pairs["premise"], pairs["hypothesis"], strict=True)))
         label = pairs["label"].to_numpy()
-        right = found.argmax(axis=1) == label
+        right = chances.argmax(axis=1) == label
 
-        if np.isnan(found).any():  # two outputs, entailment or not
-            right = (found[:, 0] > 0.5) == (label == 0)
+        if np.isnan(chances).any():  # two outputs, entailment or not
+            right = (chances[:, 0] > 0.5) == (label == 0)
 
         score = float(right.mean())
         rows.append({"questionnaire": "nli_accuracy", "scale": "nli_accuracy", "score": score})
@@ -424,12 +416,12 @@ def _refit(respondent: NLIRespondent, pairs: int, source: str = "mnli") -> None:
         raise ParameterError(f"refit: {pairs} pairs do not cover all labels; use more pairs.")
 
     sample = sample.sort_values("premise", key=lambda texts: texts.str.len())
-    how = {"truncation": True, "max_length": 128, "padding": True, "return_tensors": "pt"}
+    options = {"truncation": True, "max_length": 128, "padding": True, "return_tensors": "pt"}
     setattr(parent, last, torch.nn.Identity())  # the model then returns its last layer's inputs
     vectors = []
     for start in range(0, len(sample), 64):
-        part = sample.iloc[start : start + 64]
-        inputs = tokenizer(part["premise"].tolist(), part["hypothesis"].tolist(), **how)
+        batch = sample.iloc[start : start + 64]
+        inputs = tokenizer(batch["premise"].tolist(), batch["hypothesis"].tolist(), **options)
         vectors.append(model(**inputs.to(model.device)).logits.float().cpu().numpy())
 
     setattr(parent, last, layer)

@@ -73,17 +73,17 @@ def published_tests(
     """
     tables = _published()
     people = against == "norms"
-    known = ["models", "roles"] if people else list(tables["study"].unique())
-    check_choice(known, study=study)
+    studies = ["models", "roles"] if people else list(tables["study"].unique())
+    check_choice(studies, study=study)
 
-    part = tables[tables["study"] == study].drop(columns="study")
+    rows = tables[tables["study"] == study].drop(columns="study")
     if people:
-        table = compare_norms(part, norm_table(paper=True), level, correction)
+        table = compare_norms(rows, norm_table(paper=True), level, correction)
     else:
-        check_choice(part["respondent_id"].unique(), against=against)
-        base = part[part["respondent_id"] == against].drop(columns="respondent_id")
+        check_choice(rows["respondent_id"].unique(), against=against)
+        base = rows[rows["respondent_id"] == against].drop(columns="respondent_id")
         base = base.rename(columns={"mean": "norm_mean", "sd": "norm_sd", "n": "norm_n"})
-        rest = part[part["respondent_id"] != against]
+        rest = rows[rows["respondent_id"] != against]
         table = rest.merge(base, on=["table", "questionnaire", "scale"])
         figures = table[["mean", "sd", "n", "norm_mean", "norm_sd", "norm_n"]].to_numpy().T
         table = corrected(table.join(compare_means(*figures, level=level)), level, correction)
@@ -132,15 +132,17 @@ def claim_findings(draws: int = 100, seed: int = 0, level: float = PAPER_LEVEL) 
     check_numbers(draws=draws, seed=seed)
     path = data_dir() / "norms" / "psychobench_statistics.csv"
     claims = pd.read_csv(path, index_col="claim_id", keep_default_na=False).to_dict("index")
-    own = _statistics(claims, _published(), level)
+    values = _statistics(claims, _published(), level)
     counted = {name: _counted(claim) for name, claim in claims.items() if _is_count(claim)}
-    own = pd.DataFrame({name: (own | counted)[name] for name in claims}).T
+    values = pd.DataFrame({name: (values | counted)[name] for name in claims}).T
     rng = np.random.default_rng(seed)
     drawn = (_statistics(claims, _random_table(rng), level) for _ in range(draws))
-    drawn = pd.DataFrame({name: value for name, (value, *_) in one.items()} for one in drawn)
+    drawn = pd.DataFrame(
+        {name: value for name, (value, *_) in statistics.items()} for statistics in drawn
+    )
     low, middle, high = drawn.quantile([0.025, 0.5, 0.975]).to_numpy()
     names = ["value", "low", "high", "p of the claim"]
-    table = own.set_axis(names, axis=1).rename_axis("claim_id")
+    table = values.set_axis(names, axis=1).rename_axis("claim_id")
     null = pd.DataFrame({"null": middle, "null low": low, "null high": high}, drawn.columns)
 
     return table.join(null)
@@ -152,23 +154,18 @@ def _statistics(claims: dict[str, dict], tables: pd.DataFrame, level: float) -> 
     names = tables[keys].itertuples(index=False, name=None)
     cells = dict(zip(names, tables[["mean", "sd", "n"]].to_numpy().tolist(), strict=True))
     interests = _interests(cells)
-    found = {}
+    statistics = {}
     for name, claim in claims.items():
         if claim["statistic"] == "interests":
-            found[name] = interests[name.removeprefix("psychobench-")]
+            statistics[name] = interests[name.removeprefix("psychobench-")]
+        elif claim["statistic"] == "largest, not above":
+            statistics[name] = _largest(cells, claim, level)
+        elif claim["statistic"] in _FROM_PEOPLE:
+            statistics[name] = _from_people(cells, claim)
         elif not _is_count(claim):
-            found[name] = _statistic(cells, claim, level)
+            statistics[name] = _between_respondents(cells, claim, level)
 
-    return found
-
-
-def _statistic(cells: dict[tuple, list], claim: dict[str, str], level: float) -> tuple:
-    """Return the value and the interval of a claim, and the p value against the claim's bar."""
-    if claim["statistic"] == "largest, not above":
-        return _largest(cells, claim, level)
-    if claim["statistic"] in _FROM_PEOPLE:
-        return _from_people(cells, claim)
-    return _between_respondents(cells, claim, level)
+    return statistics
 
 
 # Statistics of respondents' distances from people, in people's standard deviations.
@@ -178,7 +175,7 @@ _FROM_PEOPLE = ("models", "scales, not above", "distance from people", "nearer p
 @functools.cache
 def _scales_of(cells: str) -> list[tuple[str, str]]:
     parts = cells.split("|")
-    return [(q, s) for part in parts for q, s in _norms() if part in (q, f"{q}.{s}")]
+    return [(q, s) for name in parts for q, s in _norms() if name in (q, f"{q}.{s}")]
 
 
 def _group_norms(claim: dict[str, str], scale: tuple[str, str]) -> list[tuple]:
@@ -218,21 +215,21 @@ def _largest(cells: dict[tuple, list], claim: dict[str, str], level: float) -> t
 
 
 def _from_people(cells: dict[tuple, list], claim: dict[str, str]) -> tuple:
-    what = claim["statistic"]
+    statistic = claim["statistic"]
     who = claim["who"].split("|")
     deltas = _deltas(cells, claim, who)
 
-    if what == "models":
+    if statistic == "models":
         return _mean(deltas.mean(axis=1))
-    if what == "scales, not above":
+    if statistic == "scales, not above":
         return _mean(deltas[0], _MEDIUM_EFFECT)
 
-    if what == "distance from people":
+    if statistic == "distance from people":
         distances = np.abs(deltas)
         sample = distances.mean(axis=1) if len(who) > 1 else distances[0]
         return _mean(sample, _MEDIUM_EFFECT)
 
-    if what == "nearer people":
+    if statistic == "nearer people":
         return _mean(-np.diff(np.abs(deltas), axis=0)[0])
 
     first = deltas.mean(axis=1)
@@ -242,27 +239,27 @@ def _from_people(cells: dict[tuple, list], claim: dict[str, str]) -> tuple:
 
 
 def _between_respondents(cells: dict[tuple, list], claim: dict[str, str], level: float) -> tuple:
-    what = claim["statistic"]
+    statistic = claim["statistic"]
     study = claim["study"]
     who = claim["who"].split("|")
     other = claim["other"].split("|")
     scales = _scales_of(claim["cells"])
 
-    if what in ("highest", "lowest"):
-        sign = 1 if what == "highest" else -1
+    if statistic in ("highest", "lowest"):
+        sign = 1 if statistic == "highest" else -1
         rivals = [name for name in other if name not in who]
         other = [max(rivals, key=lambda name: sign * cells[study, name, *scales[0]][0])]
 
-    if what in ("apart", "highest", "lowest"):
+    if statistic in ("apart", "highest", "lowest"):
         return _apart(cells, study, who[0], other[0], scales)
 
-    if what == "omnibus":
+    if statistic == "omnibus":
         hits = np.array([_roles_differ(cells, study, who, scale) < level for scale in scales])
         return _share(hits, level)
 
     pairs = [cells[study, a, *c] + cells[study, b, *c] for a in who for b in other for c in scales]
     hits = (compare_means(*np.array(pairs).T, level=level)["p"] < level).to_numpy()
-    if what.startswith("number"):
+    if statistic.startswith("number"):
         return float(hits.sum()), np.nan, np.nan, np.nan
 
     return _share(hits, level)
@@ -278,12 +275,12 @@ def _mean(values: np.ndarray, bar: float = 0.0) -> tuple[float, float, float, fl
     return values.mean(), *test.confidence_interval(), test.pvalue
 
 
-def _apart(cells, study: str, one: str, two: str, scales) -> tuple[float, float, float, float]:
+def _apart(cells, study: str, first: str, second: str, scales) -> tuple[float, float, float, float]:
     """Return two respondents' mean difference over scales, with Welch's test over runs."""
     difference = 0.0
     variances = []
     for q, s in scales:
-        (m1, s1, n1), (m2, s2, n2) = cells[study, one, q, s], cells[study, two, q, s]
+        (m1, s1, n1), (m2, s2, n2) = cells[study, first, q, s], cells[study, second, q, s]
         unit = np.mean([sd for _, _, sd, _ in _norms()[q, s]]) * len(scales)
         difference += (m1 - m2) / unit
         variances += [(s1**2 / n1 / unit**2, n1 - 1), (s2**2 / n2 / unit**2, n2 - 1)]
@@ -308,36 +305,36 @@ def _counted(claim: dict[str, str]) -> tuple[float, float, float, float]:
     """Return the shares of runs by sex role in Table 2, and how well they fit the means."""
     counts = pd.read_csv(data_dir() / "norms" / "bsri_conclusions.csv")
     counts = counts[counts["study"] == "models"].set_index("respondent")
-    part = counts.loc[claim["who"].split("|")]
-    what = claim["statistic"].removeprefix("counted ")
-    runs = part[["undifferentiated", "masculine", "feminine", "androgynous"]]
+    shown = counts.loc[claim["who"].split("|")]
+    statistic = claim["statistic"].removeprefix("counted ")
+    runs = shown[["undifferentiated", "masculine", "feminine", "androgynous"]]
     n = runs.sum(axis=1)
 
-    if what == "trend":  # Cochran and Armitage, scores -1, 0, 1
-        step = np.arange(len(part)) - (len(part) - 1) / 2
-        shares = part["masculine"] / n
-        pooled = part["masculine"].sum() / n.sum()
-        z = (part["masculine"] * step).sum() / np.sqrt(pooled * (1 - pooled) * (n * step**2).sum())
+    if statistic == "trend":  # Cochran and Armitage, scores -1, 0, 1
+        step = np.arange(len(shown)) - (len(shown) - 1) / 2
+        shares = shown["masculine"] / n
+        pooled = shown["masculine"].sum() / n.sum()
+        z = (shown["masculine"] * step).sum() / np.sqrt(pooled * (1 - pooled) * (n * step**2).sum())
         slope = (shares * step).sum() / (step**2).sum()
         error = np.sqrt((shares * (1 - shares) / n * step**2).sum()) / (step**2).sum()
         half = stats.norm.isf(0.025) * error
 
         return slope, slope - half, slope + half, 2 * stats.norm.sf(abs(z))
 
-    if what == "fit":
+    if statistic == "fit":
         means = _published().query("study == 'models' and questionnaire == 'bsri'")
-        means = means.pivot(index="respondent_id", columns="scale", values="mean").loc[part.index]
-        fits = np.ones(len(part), bool)
+        means = means.pivot(index="respondent_id", columns="scale", values="mean").loc[shown.index]
+        fits = np.ones(len(shown), bool)
 
         for scale in ("masculine", "feminine"):
             cut = np.mean([m for _, m, _, _ in _norms()["bsri", scale]])
-            never = part[scale] + part["androgynous"] == 0
+            never = shown[scale] + shown["androgynous"] == 0
             fits &= ~(never & (means[scale] > cut)).to_numpy()
 
         return float(fits.sum()), np.nan, np.nan, np.nan
 
-    first, *second = what.split(" less ")
-    share = part[first] - sum(part[other] for other in second)
+    first, *second = statistic.split(" less ")
+    share = shown[first] - sum(shown[other] for other in second)
     return share.sum() / n.sum(), np.nan, np.nan, np.nan
 
 
@@ -370,32 +367,32 @@ def _interests(cells) -> dict[str, tuple[float, float, float, float]]:
     half = stats.norm.isf(0.025) / np.sqrt(len(ids) - 3)
     rho = models.corr("spearman").to_numpy()[np.triu_indices(models.shape[1], 1)].mean()
     of_people = together.corr(people, method="spearman")
-    found = {}
+    statistics = {}
     for name, r in (("interests-alike", rho), ("interests-of-people", of_people)):
         z = np.arctanh(r)
         wide = stats.norm.isf(0.025)
         p = 2 * stats.norm.sf(abs(z) * wide / half)
-        found[name] = (r, *np.tanh(z + np.array([-half, half])), p)
+        statistics[name] = (r, *np.tanh(z + np.array([-half, half])), p)
 
     for name, interests in named.items():
         for who, table in ((name, together), (f"{name}-by-people", people)):
             ranked = table.sort_values(ascending=name != "vocations-liked", kind="stable").index
             hits = float(len({*interests} & {*ranked[: len(interests)]}))
-            found[who] = hits, np.nan, np.nan, np.nan
+            statistics[who] = hits, np.nan, np.nan, np.nan
 
     apart = (means["gpt-4"] - 3).abs() - (means["gpt-4-jb"] - 3).abs()
-    return found | {"jailbreak-central": _mean(apart.to_numpy())}
+    return statistics | {"jailbreak-central": _mean(apart.to_numpy())}
 
 
 @functools.cache
 def _norms() -> dict[tuple[str, str], list[tuple]]:
     """Return people's means, standard deviations and sample sizes, by questionnaire and scale."""
-    found: dict[tuple, list] = {}
+    norms: dict[tuple, list] = {}
     for row in norm_table(paper=True).itertuples():
-        found.setdefault((row.questionnaire, row.scale), []).append(
+        norms.setdefault((row.questionnaire, row.scale), []).append(
             (row.group, row.norm_mean, row.norm_sd, row.norm_n)
         )
-    return found
+    return norms
 
 
 def _random_table(rng: np.random.Generator) -> pd.DataFrame:
@@ -428,7 +425,7 @@ def _settled(table: pd.DataFrame, level: float, rounding: float, both: bool) -> 
     """Return whether all values that round to the published values give the same direction."""
     steps = np.array([-1.0, -0.5, 0.0, 0.5, 1.0]) * rounding
     ends = (-rounding, 0, rounding) if both else (0.0,)
-    found = _direction(table["significant"], table["difference"])
+    direction = _direction(table["significant"], table["difference"])
     same = np.ones(len(table), dtype=bool)
 
     for shift, widen, base_shift, base_widen in itertools.product(steps, steps, ends, ends):
@@ -437,6 +434,6 @@ def _settled(table: pd.DataFrame, level: float, rounding: float, both: bool) -> 
         mean = table["mean"] + shift
         base = table["norm_mean"] + base_shift
         again = compare_means(mean, sd, table["n"], base, base_sd, table["norm_n"], level)
-        same &= _direction(again["p"] < level, again["difference"]) == found
+        same &= _direction(again["p"] < level, again["difference"]) == direction
 
     return same

@@ -40,11 +40,11 @@ def load_sentence_encoder(model: str | Path) -> SentenceTransformer:
     with loading_errors(name, "a sentence encoder"):
         parts = read_json(name, modules, list) if modules.is_file() else []
         foreign = [
-            part["type"]
-            for part in parts
-            if not str(part["type"]).startswith("sentence_transformers.")
+            module["type"]
+            for module in parts
+            if not str(module["type"]).startswith("sentence_transformers.")
         ]
-        is_whole = all((folder / str(part.get("path", ""))).is_dir() for part in parts)
+        is_whole = all((folder / str(module.get("path", ""))).is_dir() for module in parts)
         if source.kind == "hub" and not is_whole:
             from huggingface_hub import snapshot_download
 

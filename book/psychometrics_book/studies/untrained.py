@@ -120,9 +120,9 @@ class _Comparison:
 
     def rows(self, labels: dict[str, str], value: str) -> pd.DataFrame:
         """Return rows of ``found`` by label and base, with the observed values named `value`."""
-        part = self.found.swaplevel()[_SHOWN].loc[[*labels]].copy()
-        part = part.rename(labels, level="evidence")
-        return part.rename_axis(["label", "base"]).rename(columns={"observed": value})
+        table = self.found.swaplevel()[_SHOWN].loc[[*labels]].copy()
+        table = table.rename(labels, level="evidence")
+        return table.rename_axis(["label", "base"]).rename(columns={"observed": value})
 
 
 _SHOWN = ["observed", "low", "high", "null", "null low", "null high", "p", "verdict"]
@@ -164,12 +164,12 @@ def compare(
     how = {"score": score, "temperature": temperature}
     loaded = [load_questionnaire(name) for name in (*REAL, *PLACEBOS)]
     answers = ask(loaded, respondents, dtype=dtype, progress=False)
-    own = profiles(answers, loaded, **how)
-    untouched = _untouched(own.index, respondents)
+    scores = profiles(answers, loaded, **how)
+    untouched = _untouched(scores.index, respondents)
     base = untouched["label"].rename("base")
     usual = how == {"score": "entailment", "temperature": 1}
-    whole = usual and list(own.index) == population("all")
-    observed = evidence(own, loaded, EXPECTED, base)
+    whole = usual and list(scores.index) == population("all")
+    observed = evidence(scores, loaded, EXPECTED, base)
     draws = (
         _shipped()
         if whole
@@ -177,7 +177,7 @@ def compare(
     )
     draws = with_beyond(draws)
     observed = with_beyond(observed)
-    half = jackknife(lambda part: _statistics(part, loaded), own, base)
+    half = jackknife(lambda part: _statistics(part, loaded), scores, base)
     every_size = compare_draws(observed, half, draws, base)
 
     depth = pd.read_csv(data_dir() / "within_depth.csv").replace({"base": _BASES}, regex=True)
@@ -203,7 +203,7 @@ def compare(
     few = found["draws"].between(1, FEWEST_POPULATIONS - 1)
     found.loc[few, ["null low", "null high", "p"]] = np.nan
 
-    return _Comparison(loaded, answers, own, base, untouched, draws, observed, found, depth, how)
+    return _Comparison(loaded, answers, scores, base, untouched, draws, observed, found, depth, how)
 
 
 def _untouched(names: pd.Index, respondents: str) -> pd.DataFrame:
@@ -297,9 +297,9 @@ def _draws(
             continue
 
         with contextlib.suppress(PsychometricsError):
-            own = answers[answers["respondent_id"].isin(members.index)]
+            of_base = answers[answers["respondent_id"].isin(members.index)]
             rows = []
-            heads = head_profiles(own, members, loaded, populations, first, **how)
+            heads = head_profiles(of_base, members, loaded, populations, first, **how)
             for size, cubes in heads.items():
                 single = cubes[2][:, :, :items].mean(axis=2)
                 draws = evidence_of_draws(*cubes, loaded, EXPECTED)

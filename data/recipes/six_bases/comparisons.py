@@ -210,17 +210,17 @@ def combined(values: np.ndarray, variances: np.ndarray, bounded: bool = False) -
     >>> round(found["value"], 3), found["between"]
     (0.2, 0.0)
     """
-    found = combine_effects(values, variances, method_re="iterated", use_t=True)
+    effects = combine_effects(values, variances, method_re="iterated", use_t=True)
     freedom = len(values) - 1
-    mean = float(found.mean_effect_re)
-    error = float(found.sd_eff_w_re_hksj)
+    mean = float(effects.mean_effect_re)
+    error = float(effects.sd_eff_w_re_hksj)
     if bounded:
-        error = max(error, float(found.sd_eff_w_re))
+        error = max(error, float(effects.sd_eff_w_re))
     half = stats.t.ppf(0.975, freedom) * error
     p = 2 * stats.t.sf(abs(mean) / error, freedom)
-    between = float(np.sqrt(max(found.tau2, 0)))
+    between = float(np.sqrt(max(effects.tau2, 0)))
     return {"value": mean, "low": mean - half, "high": mean + half, "p": float(p),
-            "between": between, "i2": float(max(found.i2, 0))}  # fmt: skip
+            "between": between, "i2": float(max(effects.i2, 0))}  # fmt: skip
 
 
 # --- the criterion's bar
@@ -272,7 +272,7 @@ def sensitivity(cells: Cells, tests: pd.DataFrame, names: Sequence[str]) -> pd.D
         the set of combined bases.
     """
     rows = []
-    about_silhouettes = [one for one in HYPOTHESES if one[1] == "silhouette"]
+    about_silhouettes = [row for row in HYPOTHESES if row[1] == "silhouette"]
     variants = [*SCORES, *plan.REAL, STARTING]
 
     for variant, (hypothesis, _, first, second) in itertools.product(variants, about_silhouettes):

@@ -55,7 +55,7 @@ def criterion(entailment: np.ndarray) -> pd.DataFrame:
     keys = [table["part"], table["case"], table["version"], table["end"]]
     by_prompt = logs.groupby(keys, sort=False).mean()
     leaning = by_prompt.xs("always", level="end") - by_prompt.xs("never", level="end")
-    found = pd.DataFrame(
+    statistics = pd.DataFrame(
         {
             "negation": _turned(leaning.loc["negation"], "true", "not true", "plain", "true"),
             "relevance": _turned(leaning.loc["relevance"], "always", "never", "bus +", "bus -"),
@@ -63,7 +63,7 @@ def criterion(entailment: np.ndarray) -> pd.DataFrame:
         }
     )
 
-    return found.assign(criterion=found.mean(axis=1))
+    return statistics.assign(criterion=statistics.mean(axis=1))
 
 
 def _turned(leaning: pd.DataFrame, first: str, second: str, one: str, other: str) -> pd.Series:

@@ -16,7 +16,7 @@ from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
 from psychometrics.store import key_of
 
-from .. import dose
+from .. import frozen_heads
 
 OF_TEXTS = ("overlap", "sentiment", "premise sentiment", "length")
 TEACHERS = ("teacher", "own teacher")
@@ -110,9 +110,9 @@ def of_teacher(number: int, linear: bool, vectors: np.ndarray, train: np.ndarray
         The untouched base's vectors of the pairs, and those of the training pool, by whose logits
         each class is centred and scaled. Otherwise nearly all pairs would have one class.
     """
-    head = dose.untrained(range(number, number + 1), train.shape[1], linear)
+    head = frozen_heads.untrained(range(number, number + 1), train.shape[1], linear)
     chosen, pool = (
-        dose.logits(head, torch.from_numpy(part))[0].numpy().astype(float)
+        frozen_heads.logits(head, torch.from_numpy(part))[0].numpy().astype(float)
         for part in (vectors, train)
     )
     return ((chosen - pool.mean(axis=0)) / pool.std(axis=0)).argmax(axis=1)

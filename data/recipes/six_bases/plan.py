@@ -12,12 +12,12 @@ from safetensors.torch import load_file
 from psychometrics.models.vectors import is_decoder
 from psychometrics.paths import cache_dir, data_dir
 
-from .. import dose
+from .. import frozen_heads
 from .criterion import criterion_prompts
 
 GROUPS = ("inference", "shuffled", "hypotheses", "unlabelled", "untouched")
 """Kinds of adaptation of the base; the members of one block have the same pairs."""
-WORDING = dose.WORDING
+WORDING = frozen_heads.WORDING
 NULLS = (
     "gad7", "phq9", "soc13", "ipip20",
     "placebo_defects", "placebo_weather", "placebo_pleasures", "placebo_habits",
@@ -90,7 +90,7 @@ def folder_of(base: str) -> Path:
 @functools.cache
 def prompted(part: str) -> list[tuple[str, str]]:
     """Return the pairs of a questionnaire, or of the criterion."""
-    table = criterion_prompts() if part == CRITERION else dose.templates((part,))[0]
+    table = criterion_prompts() if part == CRITERION else frozen_heads.templates((part,))[0]
     return list(table[["premise", "hypothesis"]].itertuples(index=False, name=None))
 
 

@@ -28,7 +28,7 @@ from psychometrics.paths import data_dir
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics.store import key_of
 
-from .. import dose
+from .. import frozen_heads
 from . import plan
 from .criterion import criterion, criterion_prompts
 from .labels import ARMS
@@ -114,8 +114,8 @@ def kept_members(base: str, study: Study = SIX_BASES) -> set[Member]:
     heads = kept_rows(base, study).groupby(["group", "block"])["head"].agg(set)
     return {
         Member(base, group, block)
-        for (group, block), found in heads.items()
-        if found >= set(heads_of(group))
+        for (group, block), heads_of_member in heads.items()
+        if heads_of_member >= set(heads_of(group))
     }
 
 
@@ -149,7 +149,7 @@ def statistics(table: pd.DataFrame) -> pd.DataFrame:
 def item_scores(table: pd.DataFrame, kind: str) -> np.ndarray:
     """Return scores of one kind, shape (rows, items), of the items of GAD-7, PHQ-9 and SOC-13."""
     loaded = [load_questionnaire(name) for name in plan.REAL]
-    names = [f"{kind}: {item.id}" for one in loaded for item in one.items]
+    names = [f"{kind}: {item.id}" for questionnaire in loaded for item in questionnaire.items]
     return table[names].to_numpy(float)
 
 
@@ -180,7 +180,7 @@ def respondent_row(member: Member, head: str, folder: Path) -> dict[str, object]
     row["silhouette"] = row.pop("silhouette all")
     row["silhouette medians"] = np.median(scores["silhouette"], axis=1).mean()
     row["silhouette as answered"] = scored(real, None)["silhouette"].mean()
-    row["silhouette against contradiction"] = scored(real, how="contrast")["silhouette"].mean()
+    row["silhouette against contradiction"] = scored(real, kind="contrast")["silhouette"].mean()
     row |= criterion_of(logits[:, -len(criterion_prompts()) :]).mean().to_dict()
     row["decisiveness"] = scores["decisiveness"].mean()
     row["accuracy"] = facts.get(f"accuracy, {head}", np.nan)
@@ -228,13 +228,13 @@ def _named_items(scores: dict[str, np.ndarray], names: Sequence[str]) -> dict[st
 
 @functools.cache
 def _places(names: tuple[str, ...]) -> tuple:
-    return tuple(dose.templates(names)[1])
+    return tuple(frozen_heads.templates(names)[1])
 
 
 def scored(
     logits: np.ndarray,
     size: float | None = COMMON,
-    how: str = "entailment",
+    kind: str = "entailment",
     names: Sequence[str] | None = None,
 ) -> dict[str, np.ndarray]:
     """Return ``source, inverse, silhouette``, each (R, items), and ``decisiveness``, (R,).
@@ -245,16 +245,16 @@ def scored(
     size : float, optional
         Root mean square to which the centred log probabilities are scaled; None leaves them
         unscaled.
-    how : {"entailment", "contrast"}
+    kind : {"entailment", "contrast"}
         Whether answers are scored by entailment or against contradiction.
     names : sequence of str, optional
         Questionnaires of the prompts; by default GAD-7, PHQ-9 and SOC-13.
     """
-    logs = dose.centred_logs(logits)
-    own = np.sqrt((logs**2).mean(axis=(1, 2)))
-    scaled = logits if size is None else logs * (size / own)[:, None, None]
+    logs = frozen_heads.centred_logs(logits)
+    sizes = np.sqrt((logs**2).mean(axis=(1, 2)))
+    scaled = logits if size is None else logs * (size / sizes)[:, None, None]
     places = _places(tuple(plan.REAL if names is None else names))
-    return dose.score(dose.shares(scaled, how), places) | {"decisiveness": own}
+    return frozen_heads.score(frozen_heads.shares(scaled, kind), places) | {"decisiveness": sizes}
 
 
 def drawn_heads(vectors: np.ndarray, first: int, number: int, linear: bool) -> np.ndarray:
@@ -265,12 +265,12 @@ def drawn_heads(vectors: np.ndarray, first: int, number: int, linear: bool) -> n
 
 def criterion_of(logits: np.ndarray) -> pd.DataFrame:
     """Return the criterion of respondents from their logits of its prompts, (R, prompts, 3)."""
-    return criterion(dose.shares(logits, "entailment"))
+    return criterion(frozen_heads.shares(logits, "entailment"))
 
 
 def means_by_questionnaire(values: np.ndarray) -> dict[str, np.ndarray]:
     """Return means of values (R, items) over each questionnaire's items, and over all items."""
     numbers = [len(load_questionnaire(name).items) for name in plan.REAL]
     parts = np.split(values, np.cumsum(numbers)[:-1], axis=1)
-    own = {name: part.mean(axis=1) for name, part in zip(plan.REAL, parts, strict=True)}
-    return {"all": values.mean(axis=1)} | own
+    means = {name: part.mean(axis=1) for name, part in zip(plan.REAL, parts, strict=True)}
+    return {"all": values.mean(axis=1)} | means

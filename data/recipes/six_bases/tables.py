@@ -9,7 +9,6 @@ names and rows.
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -24,7 +23,7 @@ from psychometrics.nulls.respondents import kernel_of_vectors
 from psychometrics.questionnaires import load_questionnaire
 from psychometrics_book.studies.untrained import EXPECTED
 
-from .. import dose, kernels
+from .. import frozen_heads, kernels
 from . import comparisons, plan, progress, storage
 from .plan import tables_dir
 from .storage import COMMON, criterion_of, drawn_heads, means_by_questionnaire, scored
@@ -43,7 +42,7 @@ def write(interim: bool = False) -> None:
 
     if nulls:
         closed_form = pd.concat([kernel_rows(*null) for null in nulls])
-        kernels.save_statistics(closed_form, tables_dir().parent / "kernels.csv")
+        kernels.save_bases(closed_form, tables_dir().parent / "kernels.csv", kernels.BASES)
         _save_with_others(pd.concat([null_rows(*null) for null in nulls]), "nulls")
         _save_items({label: item_correlations(*rest) for label, *rest in nulls})
 
@@ -73,13 +72,7 @@ def _save(table: pd.DataFrame, name: str) -> None:
 
 def _save_with_others(table: pd.DataFrame, name: str) -> None:
     """Save rows of the bases read in this run, and leave other bases' rows unchanged."""
-    path = tables_dir() / f"{name}.csv"
-    if path.is_file():
-        shipped = pd.read_csv(path)
-        table = pd.concat([shipped[~shipped["base"].isin(table["base"])], table])
-
-    order = _null_labels()
-    _save(table.sort_values("base", key=lambda base: base.map(order.index), kind="stable"), name)
+    kernels.save_bases(table, tables_dir() / f"{name}.csv", _null_labels())
 
 
 def _save_items(columns: dict[str, pd.Series]) -> None:
@@ -119,17 +112,12 @@ def _kernel(base: str, key: str) -> pd.DataFrame:
     """Return the covariances of items over untrained heads."""
     names = plan.NULLS[:6]
     loaded = [load_questionnaire(name) for name in names]
-    return kernel_of_vectors(loaded, dose.templates(names)[0], _untouched(base, names, key))
+    return kernel_of_vectors(loaded, frozen_heads.templates(names)[0], _untouched(base, names, key))
 
 
 def item_correlations(base: str, key: str) -> pd.Series:
     """Return the correlations of each questionnaire's items over untrained heads."""
-    K = _kernel(base, key)
-    size = np.sqrt(np.diag(K))
-    r = (K / size / size[:, None]).droplevel([0, 1]).T.droplevel([0, 1])
-    items = [[item.id for item in load_questionnaire(name).items] for name in plan.NULLS[:6]]
-    pairs = [pair for of_one in items for pair in itertools.combinations(of_one, 2)]
-    return pd.Series({pair: r.loc[pair] for pair in pairs})
+    return kernels.correlations_within(_kernel(base, key), plan.NULLS[:6])
 
 
 def kernel_rows(label: str, base: str, key: str) -> pd.DataFrame:
@@ -149,13 +137,15 @@ def null_rows(label: str, base: str, key: str) -> pd.DataFrame:
     if linear:
         words = load_file(plan.folder_of(base) / "untouched" / "words.safetensors")["drawn"]
         products = [np.einsum("pd,htd->hpt", v, words.numpy()) for v in (vectors, asked)]
-        kinds["words"] = [one.astype(float) for one in products]
+        kinds["words"] = [product.astype(float) for product in products]
 
     rows = []
     for kind, (logits, of_criterion) in kinds.items():
         for size, goal in SIZES.items():
-            found = means_by_questionnaire(scored(logits, goal)["silhouette"])
-            rows += [(kind, size, "silhouette", name, *_spread(v)) for name, v in found.items()]
+            silhouettes = means_by_questionnaire(scored(logits, goal)["silhouette"])
+            rows += [
+                (kind, size, "silhouette", name, *_spread(v)) for name, v in silhouettes.items()
+            ]
 
         for name, values in criterion_of(of_criterion).items():
             rows.append((kind, "start", name, "", *_spread(values.to_numpy())))
@@ -189,9 +179,9 @@ def word_rows(base: str) -> pd.DataFrame:
         null = _word_statistics(vectors, asked, drawn)
 
         for name, triple in words.items():
-            own = _word_statistics(vectors, asked, triple[None])
+            statistics = _word_statistics(vectors, asked, triple[None])
             for statistic, values in null.items():
-                value = own[statistic][0]
+                value = statistics[statistic][0]
                 rows.append((plan.BASES[base].label, wording, name, statistic, value,
                              *_spread(values), (values >= value).mean()))  # fmt: skip
 
@@ -202,13 +192,11 @@ def word_rows(base: str) -> pd.DataFrame:
 
 def _word_statistics(vectors: np.ndarray, asked: np.ndarray, triples: np.ndarray) -> dict:
     """Return silhouettes on the first questionnaire, and the criterion, of triples of words."""
-    places = dose.templates(plan.REAL[:1])[1]
+    places = frozen_heads.templates(plan.REAL[:1])[1]
     logits = np.einsum("pd,htd->hpt", vectors.astype(float), triples)
-    logs = dose.centred_logs(logits)
-    size = np.sqrt((logs**2).mean(axis=(1, 2), keepdims=True))
-    shares = dose.shares(logs / size * COMMON, "entailment")
+    shares = frozen_heads.shares(frozen_heads.scaled_logs(logits, COMMON), "entailment")
     of_criterion = criterion_of(np.einsum("pd,htd->hpt", asked.astype(float), triples))
-    silhouette = dose.score(shares, places)["silhouette"].mean(axis=1)
+    silhouette = frozen_heads.score(shares, places)["silhouette"].mean(axis=1)
     return {"silhouette": silhouette, "criterion": of_criterion["criterion"].to_numpy()}
 
 
@@ -244,8 +232,8 @@ class Cell:
         """Return alpha and the smallest correlation over the chosen blocks."""
         parts = (values[chosen][None] for values in self.scores)
         loaded = [load_questionnaire(name) for name in plan.REAL]
-        found = evidence_of_draws(*parts, loaded, EXPECTED).iloc[0]
-        return {name: float(found[name]) for name in comparisons.GROUP_STATISTICS}
+        evidence = evidence_of_draws(*parts, loaded, EXPECTED).iloc[0]
+        return {name: float(evidence[name]) for name in comparisons.GROUP_STATISTICS}
 
 
 def member_tables(blocks: dict[str, list[int]]) -> dict[str, pd.DataFrame]:

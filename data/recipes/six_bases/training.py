@@ -36,7 +36,7 @@ from psychometrics.models.vectors import is_decoder, worded
 from psychometrics.paths import cache_dir
 from psychometrics.store import key_of
 
-from .. import dose
+from .. import frozen_heads
 from .labels import (
     ARMS,
     OF_TEXTS,
@@ -69,11 +69,11 @@ HEAD_STEPS = 800
 
 @functools.cache
 def pool(part: str) -> pd.DataFrame:
-    """Return the shorter pairs of ``recipes/dose.py`` for ``train``, ``stop`` or ``test``.
+    """Return the shorter pairs of ``recipes/frozen_heads.py`` for ``train``, ``stop`` or ``test``.
 
     Pairs have at most 110 characters. The last two sets have 400 pairs each.
     """
-    pairs = dose.pool()
+    pairs = frozen_heads.pool()
     size = pairs["premise"].str.len() + pairs["hypothesis"].str.len()
     pairs = pairs[(pairs["part"] == part) & (size <= LONGEST)].reset_index(drop=True)
     return pairs if part == "train" else pairs.sample(HELD_OUT, random_state=0)
@@ -151,7 +151,7 @@ class Adapted:
         settings = LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules=_upper_linears(model))
         self.model: PeftModel = get_peft_model(model, settings).eval()  # eval: without dropout
         width = model.config.hidden_size
-        self.head = dose.untrained(range(10_000 + seed, 10_001 + seed), width, self.decodes)
+        self.head = frozen_heads.untrained(range(10_000 + seed, 10_001 + seed), width, self.decodes)
 
     def tokens(self, texts: list[tuple[str, str]]) -> list[dict]:
         """Return the tokens of pairs in the form for this base."""
@@ -165,7 +165,7 @@ class Adapted:
         """Return the head's logits, shape (n, 3), of a padded batch."""
         states = self.model.get_base_model().base_model(**inputs).last_hidden_state
         place = inputs["attention_mask"].sum(dim=1) - 1 if self.decodes else 0
-        return dose.logits(self.head, states[torch.arange(len(states)), place])[0]
+        return frozen_heads.logits(self.head, states[torch.arange(len(states)), place])[0]
 
     def loss(self, batch: list[dict], labels: torch.Tensor | None) -> torch.Tensor:
         """Return the loss of a batch: of its labels, or, without them, of its tokens."""
@@ -224,8 +224,8 @@ def learning_rate(base: str) -> float:
     for rate in RATES:
         if str(rate) not in losses:
             pairs = drawn(member, pool("train"), TRIED)
-            found = train(member, Adapted(base, member.block), pairs, rate)
-            losses[str(rate)] = _last_quarter(found)
+            trained_losses = train(member, Adapted(base, member.block), pairs, rate)
+            losses[str(rate)] = _last_quarter(trained_losses)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(losses) + "\n", encoding="utf-8")
 
@@ -251,7 +251,7 @@ def train(member: Member, adapted: Adapted, pairs: pd.DataFrame, rate: float) ->
     if labelled:
         weights += [layer.requires_grad_() for layer in adapted.head]
 
-    batches = list(_batches([len(one["input_ids"]) for one in tokens], member.block))
+    batches = list(_batches([len(row["input_ids"]) for row in tokens], member.block))
     optimizer = torch.optim.AdamW(weights, lr=rate, weight_decay=0.0)
     warm_up = round(WARM_UP * len(batches))
     schedule = get_linear_schedule_with_warmup(optimizer, warm_up, len(batches))
@@ -308,11 +308,11 @@ def refit(
     vectors, labels
         Vectors and labels of the training pairs, and of the pairs for early stopping.
     """
-    given, stop = (torch.from_numpy(part) for part in vectors)
+    inputs, stop = (torch.from_numpy(part) for part in vectors)
     truth, stopping = (torch.tensor(part.to_numpy(copy=True)) for part in labels)
-    head = dose.untrained(range(10_000 + block, 10_001 + block), given.shape[1], linear)
+    head = frozen_heads.untrained(range(10_000 + block, 10_001 + block), inputs.shape[1], linear)
     rows = torch.stack([torch.arange(len(truth)), truth])[None]
-    return dose.train(head, given, rows, (stop, stopping), HEAD_RATE, HEAD_STEPS)[0]
+    return frozen_heads.train(head, inputs, rows, (stop, stopping), HEAD_RATE, HEAD_STEPS)
 
 
 def make(
@@ -352,10 +352,10 @@ def make(
     answers = []
 
     for name, head in heads.items():
-        values = dose.logits(head, torch.from_numpy(vectors))[0].detach()
+        values = frozen_heads.logits(head, torch.from_numpy(vectors))[0].detach()
         frame = pd.DataFrame(values.softmax(dim=1).numpy(), columns=["e", "n", "c"])
         answers.append(frame.assign(head=name, prompt=range(len(frame))))
-        guessed = dose.logits(head, held)[0].argmax(dim=1).numpy()
+        guessed = frozen_heads.logits(head, held)[0].argmax(dim=1).numpy()
         facts[f"accuracy, {name}"] = float((guessed == test["label"].to_numpy()).mean())
         facts[f"accuracy true, {name}"] = float((guessed == true).mean())
 
