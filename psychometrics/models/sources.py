@@ -1,7 +1,7 @@
 """Find a respondent's model.
 
 The model is embedded in the project, in a local folder (a whole model, or an adapter with its
-base), in a packed GGUF file, or on the hub.
+base), in a packed GGUF file, in an ONNX file, or on the hub.
 
 Models in the package index have a short name (:mod:`psychometrics.models.fetching`); one of them is
 the book's conversational model, SmolLM2-135M-Instruct (Allal et al., 2025). All kinds of sources
@@ -33,6 +33,7 @@ from .model_files import (
     _weight_files,
     read_json,
 )
+from .onnx import find_onnx, settings_folder, weight_files
 from .unpacking import _check_unpacked, _is_unpacked, _unpack, _unpacked_folder
 
 SMOLLM2 = "smollm2"
@@ -52,13 +53,14 @@ class Source:
     """A model that was found: its name, place and version.
 
     The kind is a folder (``local``) or the ``hub``, a packed file of the registry or of the user's,
-    or an ``embedded`` member. ``folder`` is None for a hub model until :meth:`fetch` has downloaded
-    it, and for a packed model until it is unpacked from ``file``. ``digest`` identifies all files
-    of the model; an adapter has a ``base``, whose digest is part of the adapter's digest.
+    an ``onnx`` file, or an ``embedded`` member. ``folder`` is None for a hub model until
+    :meth:`fetch` has downloaded it, and for a packed model until it is unpacked from ``file``.
+    ``digest`` identifies all files of the model; an adapter has a ``base``, whose digest is part of
+    the adapter's digest.
     """
 
     name: str
-    kind: Literal["local", "hub", "packed", "embedded"]
+    kind: Literal["local", "hub", "packed", "onnx", "embedded"]
     model: str
     revision: str
     digest: str
@@ -70,6 +72,13 @@ class Source:
         """Return the folder of the model (for an adapter, of its base), downloaded if needed."""
         if self.base is not None:
             return self.base.fetch()
+
+        if self.kind == "onnx":
+            raise RespondentError(
+                f"{self.name} has its weights as ONNX alone, which answers in mode nli: ask it in "
+                "this mode, or save the model there with save_pretrained.",
+                kind="no safetensors",
+            )
 
         if self.file is not None:
             return _unpack(self.file, self.revision)
@@ -185,8 +194,8 @@ def find(name_or_path: str | Path | Source) -> Source:
     ----------
     name_or_path : str, Path or Source
         The name of an embedded member or of a model in the package index (``"smollm2"``), a folder
-        of a model or an adapter, a GGUF file, or a hub id ``owner/model``, optionally with a
-        version ``owner/model@revision`` (a commit, a branch or a tag). A source is returned
+        of a model or an adapter, a GGUF or ONNX file, or a hub id ``owner/model``, optionally with
+        a version ``owner/model@revision`` (a commit, a branch or a tag). A source is returned
         unchanged.
 
     Returns
@@ -238,7 +247,12 @@ def _find(name_or_path: str | Path) -> Source:
         files = {path.name for path in folder.iterdir()}
         if _is_adapter(files):
             return _adapter(folder.resolve())
-        return _local(folder.resolve())
+        file = find_onnx(folder)
+        return _local(folder.resolve()) if file is None else _onnx(file, folder.resolve().name)
+
+    if find_onnx(folder) is not None:
+        file = folder.resolve()
+        return _onnx(file, f"{settings_folder(file).name}-{file.stem}")
 
     if folder.is_file() and folder.suffix == ".gguf":
         file = folder.resolve()
@@ -397,6 +411,22 @@ def _local(folder: Path) -> Source:
     name = folder.name
     digest = _folder_digest(folder, weights)
     return Source(name, "local", name, known_sha256(*weights), digest, folder)
+
+
+def _onnx(file: Path, name: str) -> Source:
+    """Find an ONNX file with its settings and its tokenizer."""
+    folder = settings_folder(file)
+    _check_settings(name, folder)
+    for required in ("config.json", "tokenizer.json"):
+        if not (folder / required).is_file():
+            raise RespondentError(
+                f"{name} has no {required} beside {file.name}: copy it to {folder}.",
+                kind="incomplete",
+            )
+
+    weights = weight_files(file)
+    digest = digest_text("onnx", _folder_digest(folder, weights))
+    return Source(name, "onnx", name, known_sha256(*weights), digest, folder, file=file)
 
 
 def _hub(model: str, revision: str | None = None) -> Source:
