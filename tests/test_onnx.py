@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
+import json
 import logging
 import shutil
 import warnings
@@ -12,7 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from psychometrics.modes import load_respondent
+import psychometrics as pm
+from psychometrics.exceptions import RespondentError
+from psychometrics.models.onnx import find_onnx
+from psychometrics.models.sources import find
+from psychometrics.modes import identify, load_respondent
 
 pytest.importorskip("onnxruntime", reason="needs the extra onnx")
 pytest.importorskip("onnxscript", reason="needs torch's exporter to ONNX")
@@ -24,7 +30,7 @@ PAIRS = [
 ]
 
 
-def export(folder: Path, to: Path, float16: bool = False) -> Path:
+def export(folder: Path, to: Path) -> Path:
     """Export a folder's classifier as transformers.js writes it: ``to`` is the ONNX file."""
     import torch
     from transformers import AutoModelForSequenceClassification
@@ -37,7 +43,7 @@ def export(folder: Path, to: Path, float16: bool = False) -> Path:
     class Classifier(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.model = model.half() if float16 else model
+            self.model = model
 
         def forward(self, input_ids, attention_mask, token_type_ids=None):
             more = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
@@ -48,9 +54,6 @@ def export(folder: Path, to: Path, float16: bool = False) -> Path:
     names = ["input_ids", "attention_mask", "token_type_ids"][: len(inputs)]
     batch = torch.export.Dim("batch", min=1, max=999)
     length = torch.export.Dim("length", min=3, max=128)
-    shapes = {name: {0: batch, 1: length} for name in names}
-    if not types:
-        shapes["token_type_ids"] = None
 
     to.parent.mkdir(parents=True, exist_ok=True)
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
@@ -62,7 +65,7 @@ def export(folder: Path, to: Path, float16: bool = False) -> Path:
         warnings.simplefilter("ignore")
         program = torch.onnx.export(
             Classifier(), inputs, dynamo=True, optimize=False, verbose=False, input_names=names,
-            output_names=["logits"], dynamic_shapes=shapes,
+            output_names=["logits"], dynamic_shapes=[{0: batch, 1: length}] * len(names),
         )  # fmt: skip
         program.save(to, external_data=False)
 
@@ -82,3 +85,133 @@ def test_answers_in_float32_equal_torchs_within_1e_5(family, save_tiny_model, tm
     assert expected.std() > 0.01
     assert respondent.identity.source == "onnx"
     assert respondent.identity.dtype == "float32"
+
+
+@pytest.fixture(scope="module")
+def folder(save_tiny_model, tmp_path_factory) -> Path:
+    """Folder of a tiny BERT as ONNX: in float32, and quantized to int8."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    place = tmp_path_factory.mktemp("onnx")
+    file = place / "tiny" / "onnx" / "model.onnx"
+    exported = export(save_tiny_model(place / "plain"), file)
+    quantize_dynamic(file, file.with_name("model_quantized.onnx"), weight_type=QuantType.QInt8)
+    return exported
+
+
+@pytest.fixture
+def copy(folder, tmp_path) -> Path:
+    return Path(shutil.copytree(folder, tmp_path / "tiny"))
+
+
+def test_int8_is_stored_apart_from_float32_and_answers_each_pair_alone(folder, tmp_path):
+    quantized = folder / "onnx" / "model_quantized.onnx"
+    whole = identify(folder)
+    small = identify(quantized)
+    assert (whole.dtype, small.dtype) == ("float32", "int8")
+    assert (whole.respondent_id, small.respondent_id) == ("tiny", "tiny-model_quantized")
+    assert whole.fingerprint != small.fingerprint
+    assert small.revision == hashlib.sha256(quantized.read_bytes()).hexdigest()
+
+    respondent = load_respondent(quantized)
+    together = respondent.answer(PAIRS)
+    alone = np.vstack([respondent.answer([pair]) for pair in PAIRS])
+    assert (together == alone).all()
+    assert not np.allclose(together, load_respondent(folder).answer(PAIRS), atol=1e-6)
+
+    answers = pm.ask("gad7", [str(folder), str(quantized)], store=tmp_path, progress=False)
+    assert set(answers["respondent_id"]) == {"tiny", "tiny-model_quantized"}
+    again = pm.ask("gad7", [str(quantized)], store=tmp_path, progress=False)
+    assert again.attrs["summary"]["asked"] == 0
+
+
+def test_safetensors_in_the_same_folder_answer_unless_the_onnx_file_is_named(copy, folder):
+    shutil.copy(folder.parent / "plain" / "model.safetensors", copy)
+    assert find(copy).kind == "local"
+    assert find(copy / "onnx" / "model.onnx").kind == "onnx"
+    assert find_onnx(copy) is None
+    (copy / "model.safetensors").unlink()
+    assert find(copy).file == copy / "onnx" / "model.onnx"
+
+
+def test_outputs_of_an_onnx_file_are_read_from_the_names_in_the_config(copy):
+    usual = load_respondent(copy).answer(PAIRS)
+    labels = ["neutral", "contradiction", "entailment"]
+    names = dict(enumerate(labels))
+    numbers = {label: number for number, label in names.items()}
+    _change(copy / "config.json", id2label=names, label2id=numbers)
+    assert (load_respondent(copy).answer(PAIRS) == usual[:, [2, 0, 1]]).all()
+
+
+def test_pairs_that_are_too_long_for_an_onnx_file_are_cut_as_by_torch(folder):
+    pairs = [("I feel calm. " * 80, "It rarely happens.")]
+    with pytest.warns(UserWarning, match="128 tokens"):
+        expected = load_respondent(folder.parent / "plain").answer(pairs)
+    with pytest.warns(UserWarning, match="128 tokens"):
+        answers = load_respondent(folder).answer(pairs)
+    np.testing.assert_allclose(answers, expected, rtol=0, atol=1e-5)
+
+
+def _change(path: Path, **values: object) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+
+def _rename_words(folder: Path) -> None:
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    words = tokenizer["model"]["vocab"]
+    special = {token["content"] for token in tokenizer["added_tokens"]}
+    renamed = {word if word in special else f"x{n}x": n for word, n in words.items()}
+    tokenizer["model"]["vocab"] = renamed
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+
+
+def _cut_off(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-1000])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "kind"),
+    [
+        (lambda f: (f / "tokenizer.json").unlink(), "incomplete"),
+        (lambda f: (f / "tokenizer.json").write_text("{}"), "incomplete"),
+        (lambda f: (f / "config.json").unlink(), "incomplete"),
+        (lambda f: (f / "onnx" / "model.onnx").write_bytes(b"no model"), "incomplete"),
+        (lambda f: (f / "onnx" / "model.onnx").write_bytes(b""), "incomplete"),
+        (lambda f: _cut_off(f / "onnx" / "model.onnx"), "incomplete"),
+        (lambda f: _change(f / "config.json", vocab_size=7), "incomplete"),
+        (lambda f: _change(f / "tokenizer_config.json", model_max_length=3), "incomplete"),
+        (lambda f: _change(f / "tokenizer_config.json", model_max_length="all"), "incomplete"),
+        (
+            lambda f: _change(f / "config.json", id2label={0: "a", 1: "b"}, label2id=None),
+            "incomplete",
+        ),
+        (lambda f: _change(f / "config.json", label2id={"neutral": 0}), "labels"),
+        (
+            lambda f: _change(f / "config.json", id2label={0: "a", 1: "b", 2: "c"}, label2id=None),
+            "labels",
+        ),
+        (_rename_words, "incomplete"),
+    ],
+)
+def test_a_damaged_onnx_folder_is_refused_with_its_kind(copy, spoil, kind):
+    spoil(copy)
+    with pytest.raises(RespondentError) as refusal:
+        load_respondent(copy).answer(PAIRS)
+    assert refusal.value.kind == kind
+
+
+def test_another_precision_device_or_mode_is_refused(folder):
+    with pytest.raises(RespondentError, match="dtype"):
+        identify(folder, dtype="bfloat16")
+    with pytest.raises(RespondentError, match="device"):
+        load_respondent(folder, device="cuda")
+    with pytest.raises(RespondentError) as refusal:
+        load_respondent(folder, mode="mlm")
+    assert refusal.value.kind == "no safetensors"
+
+
+def test_equal_answers_of_an_onnx_file_are_warned_of(save_tiny_model, tmp_path):
+    plain = save_tiny_model(tmp_path / "plain", spread=0.0)
+    folder = export(plain, tmp_path / "flat" / "model.onnx")
+    with pytest.warns(UserWarning, match="same answer"):
+        pm.ask("gad7", [str(folder)], store=tmp_path / "store", progress=False)

@@ -13,14 +13,10 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..exceptions import RespondentError
 from ..paths import user_path
 from .model_files import _WHOLE_WEIGHTS
-
-if TYPE_CHECKING:
-    from .sources import Source
 
 FILES = (
     "model.onnx",
@@ -74,7 +70,7 @@ def weight_files(file: Path) -> list[Path]:
     return sorted(path for path in file.parent.iterdir() if path.name.startswith(file.name))
 
 
-def resolve_precision(source: Source, dtype: str | None = None) -> str:
+def resolve_precision(file: Path, dtype: str | None = None) -> str:
     """Return the precision of an ONNX file, which is the type of most of its weights.
 
     Raises
@@ -82,10 +78,6 @@ def resolve_precision(source: Source, dtype: str | None = None) -> str:
     RespondentError
         Another precision was requested, or the file is damaged.
     """
-    file = source.file
-    if file is None:
-        raise RespondentError(f"{source.name} is not an ONNX file: name one.")
-
     counts: Counter[int] = Counter()
     try:
         with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as m:
@@ -95,21 +87,21 @@ def resolve_precision(source: Source, dtype: str | None = None) -> str:
                     counts[kind[0]] += _count_values(m, weight)
     except (ValueError, LookupError) as error:
         raise RespondentError(
-            f"{source.name}, {file.name}: not readable as ONNX; copy the file again.",
+            f"{file}: not readable as ONNX; copy the file again.",
             kind="incomplete",
         ) from error
 
     counts = Counter({kind: counts[kind] for kind in counts if kind in _TYPES})
     if not counts:
         raise RespondentError(
-            f"{source.name}, {file.name}: holds no weights; export the model again.",
+            f"{file}: holds no weights; export the model again.",
             kind="incomplete",
         )
 
     precision = _TYPES[max(counts, key=counts.__getitem__)]
     if dtype is not None and str(dtype).removeprefix("torch.") != precision:
         raise RespondentError(
-            f"{source.name} has its weights in {precision}, and an ONNX file answers in no other "
+            f"{file} has its weights in {precision}, and an ONNX file answers in no other "
             f"dtype than its own: leave out dtype='{dtype}', or name another file."
         )
     return precision

@@ -23,8 +23,9 @@ from ..data import NLI_LABELS
 from ..exceptions import RespondentError
 from ..files import digest_text
 from ..models.embedded import embedded_weights, load_embedded
-from ..models.lengths import batch_tokens, token_limit
+from ..models.lengths import FEWEST_IN_BATCH, batch_tokens, token_limit
 from ..models.loading import decodes, load_config, load_model, to_device
+from ..models.onnx_classifiers import ONNXClassifier
 from ..models.sources import Source
 from ..paths import data_dir
 from .nli_labels import _find_entailment, _infer_labels, labels_from_names, output_names
@@ -296,6 +297,34 @@ class _WordsRespondent(NLIRespondent):
         return [0, 1, 2]
 
 
+class _ONNXRespondent(NLIRespondent):
+    """A classifier in an ONNX file."""
+
+    def __init__(self, source: Source, identity: Identity) -> None:
+        self.identity = identity
+        self._classifier = ONNXClassifier(source, identity.precision)
+        self._reads = self._classifier.lengths
+        self.tokenizer = self._classifier.tokenizer
+        self.token_budget = FEWEST_IN_BATCH
+
+        config = self._classifier.config
+        count = self._classifier.outputs
+        names = output_names(config, source.name) or {i: f"LABEL_{i}" for i in range(count)}
+        if len(names) != count:
+            raise RespondentError(
+                f"{source.name}, config.json: names {len(names)} outputs, but the ONNX file has "
+                f"{count}; copy both files again from one model.",
+                kind="incomplete",
+            )
+        self.order = self._label_order(names)
+
+    def _tokenize(self, pairs: list[Prompt], **options: Any) -> list[_Features]:
+        return self._classifier.tokenize(pairs, options.get("max_length"))
+
+    def _probabilities(self, features: list[_Features]) -> Probabilities:
+        return self._classifier.probabilities(features)
+
+
 def _run_grouped(
     features: list[_Features],
     compute: Callable[[dict[str, torch.Tensor]], torch.Tensor],
@@ -430,9 +459,7 @@ class NLI(PromptMode):
                 f"{source.name} is an ONNX file, which answers on the processor: use device='cpu'."
             )
 
-        from .onnx import ONNXRespondent
-
-        return ONNXRespondent(source, self._identity(source, dtype, conditions))
+        return _ONNXRespondent(source, self._identity(source, dtype, conditions))
 
     def build(
         self, source: Source, identity: Identity, device: torch.device, **conditions: Any

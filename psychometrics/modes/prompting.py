@@ -109,8 +109,8 @@ class PromptMode(Mode):
         prompt_table(questionnaire)
 
     def _identity(self, source: Source, dtype: str | None, conditions: dict[str, Any]) -> Identity:
-        if source.kind == "onnx":
-            dtype = resolve_precision(source, dtype)
+        if source.kind == "onnx" and source.file is not None:
+            dtype = resolve_precision(source.file, dtype)
             fingerprint = self.digest(source, dtype, **conditions)
             identity = Identity.from_source(source, self.name, dtype, fingerprint)
             return replace(identity, device="cpu")

@@ -1,4 +1,4 @@
-"""Respondents in ONNX files, which answer through onnxruntime, without torch and transformers."""
+"""Run classifiers in ONNX files through onnxruntime, without torch and transformers."""
 
 from __future__ import annotations
 
@@ -8,64 +8,56 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..exceptions import RespondentError, naming_extras
-from ..models.loading import loading_errors
-from ..models.model_files import read_json
-from ..models.onnx import weight_files
-from ..models.sources import Source
-from .nli import NLIRespondent, _Features
-from .nli_labels import output_names
+from .loading import loading_errors
+from .model_files import read_json
+from .onnx import weight_files
+from .sources import Source
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
     from tokenizers import Tokenizer
 
-    from .mode import Identity
-    from .prompting import Probabilities, Prompt
-
-_BATCH_TOKENS = 4096
+_Features = dict[str, list[int]]
 
 
-class ONNXRespondent(NLIRespondent):
-    """An NLI classifier in an ONNX file.
+class ONNXClassifier:
+    """A classifier of pairs of texts in an ONNX file, with its tokenizer from ``tokenizer.json``.
 
-    The tokenizer is read from ``tokenizer.json``, labels and lengths from the other settings. A
-    model that was quantized answers each pair alone, because its rounding depends on the largest
-    number in a batch.
+    Attributes
+    ----------
+    config : dict
+        The contents of ``config.json``.
+    lengths, tokenizer : SimpleNamespace
+        What :func:`psychometrics.models.lengths.token_limit` reads of a configuration and of a
+        tokenizer.
+    outputs : int
+        Number of outputs.
     """
 
-    def __init__(self, source: Source, identity: Identity) -> None:
-        self.identity = identity
+    def __init__(self, source: Source, precision: str) -> None:
         name = source.name
         folder = source.own_folder
-        config = read_json(name, folder / "config.json")
-        reads: Any = _describe_lengths(config)
-        self._reads = reads
+        self.name = name
+        self.config = read_json(name, folder / "config.json")
+        self.lengths: Any = _describe_lengths(self.config)
         self._splitter = _load_tokenizer(name, folder)
-        tokenizer: Any = _describe_tokenizer(name, folder, self._splitter)
-        self.tokenizer = tokenizer
+        self.tokenizer: Any = _describe_tokenizer(name, folder, self._splitter)
         self._session = _open_session(source)
 
-        outputs = [output.name for output in self._session.get_outputs()]
-        self._output = "logits" if "logits" in outputs else outputs[0]
-        self._batch_rows = None if "float" in identity.precision else 1
-        self.token_budget = _BATCH_TOKENS
+        # A quantized model rounds by the largest number in a batch, so a pair must be alone in it.
+        self._is_quantized = "float" not in precision
+        names = [output.name for output in self._session.get_outputs()]
+        self._output = "logits" if "logits" in names else names[0]
+        self.outputs = self._run(self.tokenize([("One.", "Two.")])).shape[-1]
 
-        count = self._run(self._tokenize([("One.", "Two.")])).shape[-1]
-        names = output_names(config, name) or {i: f"LABEL_{i}" for i in range(count)}
-        if len(names) != count:
-            raise RespondentError(
-                f"{name}, config.json: names {len(names)} outputs, but the ONNX file has {count}; "
-                "copy both files again from one model.",
-                kind="incomplete",
-            )
-        self.order = self._label_order(names)
-
-    def _tokenize(self, pairs: list[Prompt], **options: Any) -> list[_Features]:
+    def tokenize(self, pairs: list[tuple[str, ...]], limit: int | None = None) -> list[_Features]:
+        """Return the token ids, types and mask of each pair, cut to a limit if there is one."""
         self._splitter.no_truncation()
-        if options.get("truncation"):
-            self._splitter.enable_truncation(options["max_length"], strategy="longest_first")
+        if limit is not None:
+            self._splitter.enable_truncation(limit, strategy="longest_first")
 
         return [
             {
@@ -76,46 +68,47 @@ class ONNXRespondent(NLIRespondent):
             for encoding in self._splitter.encode_batch(pairs)
         ]
 
-    def _probabilities(self, features: list[_Features]) -> Probabilities:
+    def probabilities(self, features: list[_Features]) -> NDArray[np.float32]:
+        """Return the probabilities of the outputs for n tokenized pairs, in float32."""
         lengths = [len(text["input_ids"]) for text in features]
         order = sorted(range(len(features)), key=lengths.__getitem__)
-        logits: dict[int, Probabilities] = {}
+        logits = np.empty((len(features), self.outputs), dtype=np.float32)
+
+        # Texts are not padded, as in torch.
         for _, group in itertools.groupby(order, lengths.__getitem__):
             rows = list(group)
-            step = self._batch_rows or len(rows)
-            for start in range(0, len(rows), step):
-                batch = rows[start : start + step]
-                logits |= zip(batch, self._run([features[i] for i in batch]), strict=True)
+            size = 1 if self._is_quantized else len(rows)
+            for start in range(0, len(rows), size):
+                batch = rows[start : start + size]
+                logits[batch] = self._run([features[i] for i in batch])
 
-        values = np.stack([logits[i] for i in range(len(features))])
-        powers = np.exp(values - values.max(axis=1, keepdims=True))
-        shares: Probabilities = powers / powers.sum(axis=1, keepdims=True)
+        powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+        shares: NDArray[np.float32] = powers / powers.sum(axis=1, keepdims=True)
         return shares
 
-    def _run(self, features: list[_Features]) -> Probabilities:
-        """Return the logits of texts of one length, in float32."""
-        name = self.identity.respondent_id
+    def _run(self, features: list[_Features]) -> NDArray[np.float32]:
+        """Return the logits of texts of one length."""
         inputs = {}
-        for wanted in self._session.get_inputs():
-            if wanted.name not in features[0]:
+        for expected in self._session.get_inputs():
+            if expected.name not in features[0]:
                 raise RespondentError(
-                    f"{name} asks for {wanted.name}, which is no part of a tokenized pair: export "
-                    "it as a sequence classifier.",
+                    f"{self.name} asks for {expected.name}, which no tokenized pair has: export it "
+                    "as a sequence classifier.",
                     kind="architecture",
                 )
-            dtype = "int32" if wanted.type == "tensor(int32)" else "int64"
-            inputs[wanted.name] = np.array([text[wanted.name] for text in features], dtype=dtype)
+            dtype = "int32" if expected.type == "tensor(int32)" else "int64"
+            inputs[expected.name] = np.array([text[expected.name] for text in features], dtype)
 
-        with loading_errors(name, "an ONNX classifier"):
+        with loading_errors(self.name, "an ONNX classifier"):
             logits = self._session.run([self._output], inputs)[0]
 
         if logits.ndim != 2 or len(logits) != len(features):
             raise RespondentError(
-                f"{name} returns {self._output} of the shape {logits.shape}, not one row for each "
-                "pair: export it as a sequence classifier.",
+                f"{self.name} returns {self._output} of the shape {logits.shape}, not one row for "
+                "each pair: export it as a sequence classifier.",
                 kind="architecture",
             )
-        values: Probabilities = logits.astype(np.float32)
+        values: NDArray[np.float32] = logits.astype(np.float32)
         return values
 
 
