@@ -30,7 +30,7 @@ PAIRS = [
 ]
 
 
-def export(folder: Path, to: Path) -> Path:
+def export(folder: Path, to: Path, optimize: bool = False) -> Path:
     """Export a folder's classifier as transformers.js writes it: ``to`` is the ONNX file."""
     import torch
     from transformers import AutoModelForSequenceClassification
@@ -64,7 +64,7 @@ def export(folder: Path, to: Path) -> Path:
     ):
         warnings.simplefilter("ignore")
         program = torch.onnx.export(
-            Classifier(), inputs, dynamo=True, optimize=False, verbose=False, input_names=names,
+            Classifier(), inputs, dynamo=True, optimize=optimize, verbose=False, input_names=names,
             output_names=["logits"], dynamic_shapes=[{0: batch, 1: length}] * len(names),
         )  # fmt: skip
         program.save(to, external_data=False)
@@ -94,7 +94,7 @@ def folder(save_tiny_model, tmp_path_factory) -> Path:
 
     place = tmp_path_factory.mktemp("onnx")
     file = place / "tiny" / "onnx" / "model.onnx"
-    exported = export(save_tiny_model(place / "plain"), file)
+    exported = export(save_tiny_model(place / "plain"), file, optimize=True)
     quantize_dynamic(file, file.with_name("model_quantized.onnx"), weight_type=QuantType.QInt8)
     return exported
 

@@ -7,10 +7,8 @@ runs such files.
 
 from __future__ import annotations
 
-import math
 import mmap
 import os
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,14 +23,16 @@ FILES = (
     "onnx/model_quantized.onnx",
 )
 """The ONNX files that a folder may hold; the first one that exists answers for the folder."""
-# Types of weights by their numbers in ONNX (TensorProto.DataType).
+# Types of weights by their numbers in ONNX (TensorProto.DataType), from the coarsest on.
 _TYPES = {
-    1: "float32", 2: "uint8", 3: "int8", 10: "float16", 11: "float64", 16: "bfloat16",
-    21: "uint4", 22: "int4",
+    22: "int4", 21: "uint4", 3: "int8", 2: "uint8", 16: "bfloat16", 10: "float16", 1: "float32",
+    11: "float64",
 }  # fmt: skip
-# Numbers of fields in ONNX's messages: the graph of a model, and the weights of a graph.
+# Numbers of fields in ONNX's messages: the graph of a model, its weights, their sizes and type.
 _GRAPH = 7
 _WEIGHTS = 5
+_SIZES = 1
+_TYPE = 2
 
 
 def find_onnx(path: str | Path) -> Path | None:
@@ -71,34 +71,34 @@ def weight_files(file: Path) -> list[Path]:
 
 
 def resolve_precision(file: Path, dtype: str | None = None) -> str:
-    """Return the precision of an ONNX file, which is the type of most of its weights.
+    """Return the precision of an ONNX file, which is its coarsest type of weights.
+
+    Only matrices count: the offsets of quantized weights have a type of their own.
 
     Raises
     ------
     RespondentError
         Another precision was requested, or the file is damaged.
     """
-    counts: Counter[int] = Counter()
+    types = set()
     try:
         with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as m:
             for graph in _parse_fields(m, 0, len(m), _GRAPH):
                 for weight in _parse_fields(m, *graph, _WEIGHTS):
-                    kind = [_parse_number(m, begin)[0] for begin, _ in _parse_fields(m, *weight, 2)]
-                    counts[kind[0]] += _count_values(m, weight)
+                    sizes = _parse_numbers(m, weight, _SIZES)
+                    if len(sizes) > 1:
+                        types |= set(_parse_numbers(m, weight, _TYPE))
     except (ValueError, LookupError) as error:
         raise RespondentError(
-            f"{file}: not readable as ONNX; copy the file again.",
-            kind="incomplete",
+            f"{file}: not readable as ONNX; copy the file again.", kind="incomplete"
         ) from error
 
-    counts = Counter({kind: counts[kind] for kind in counts if kind in _TYPES})
-    if not counts:
+    precision = next((name for number, name in _TYPES.items() if number in types), None)
+    if precision is None:
         raise RespondentError(
-            f"{file}: holds no weights; export the model again.",
-            kind="incomplete",
+            f"{file}: holds no weights; export the model again.", kind="incomplete"
         )
 
-    precision = _TYPES[max(counts, key=counts.__getitem__)]
     if dtype is not None and str(dtype).removeprefix("torch.") != precision:
         raise RespondentError(
             f"{file} has its weights in {precision}, and an ONNX file answers in no other "
@@ -107,16 +107,16 @@ def resolve_precision(file: Path, dtype: str | None = None) -> str:
     return precision
 
 
-def _count_values(content: mmap.mmap, weight: tuple[int, int]) -> int:
-    """Return the number of values in a weight, the product of its dimensions."""
-    sizes = []
-    for begin, end in _parse_fields(content, *weight, 1):
+def _parse_numbers(content: mmap.mmap, message: tuple[int, int], number: int) -> list[int]:
+    """Return the numbers in all fields with a number, written one by one or together."""
+    values = []
+    for begin, end in _parse_fields(content, *message, number):
         position = begin
         while position < end:
-            size, position = _parse_number(content, position)
-            sizes.append(size)
+            value, position = _parse_number(content, position)
+            values.append(value)
 
-    return math.prod(sizes)
+    return values
 
 
 def _parse_fields(
