@@ -19,6 +19,7 @@ from psychometrics.exceptions import RespondentError
 from psychometrics.models.onnx import find_onnx
 from psychometrics.models.sources import find
 from psychometrics.modes import identify, load_respondent
+from tests.test_light_core import _run_commands, _run_without_extras
 
 pytest.importorskip("onnxruntime", reason="needs the extra onnx")
 pytest.importorskip("onnxscript", reason="needs torch's exporter to ONNX")
@@ -215,3 +216,19 @@ def test_equal_answers_of_an_onnx_file_are_warned_of(save_tiny_model, tmp_path):
     folder = export(plain, tmp_path / "flat" / "model.onnx")
     with pytest.warns(UserWarning, match="same answer"):
         pm.ask("gad7", [str(folder)], store=tmp_path / "store", progress=False)
+
+
+def test_an_onnx_folder_is_asked_without_torch_and_transformers(folder, tmp_path):
+    code = f"""
+import psychometrics as pm
+answers = pm.ask("gad7", [{str(folder)!r}], store={str(tmp_path / "store")!r}, progress=False)
+assert len(pm.scale_scores(answers, "gad7")) == 1
+assert not set(MISSING) & set(sys.modules), set(MISSING) & set(sys.modules)
+"""
+    _run_without_extras(code, tmp_path)
+
+
+def test_the_command_scores_an_onnx_folder_without_torch(folder, tmp_path):
+    ran = _run_commands([f"scores gad7 --respondents {folder}"], tmp_path)
+    assert ran["status"].tolist() == [0], ran["printed"][0]
+    assert "tiny" in ran["printed"][0]
