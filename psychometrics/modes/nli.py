@@ -83,7 +83,8 @@ class NLIRespondent(_PromptRespondent):
             self.token_budget = batch_tokens(model.config, model.device, dtype)
             self._fast_forward = fast_forward(self.model)
             self._reads = self.model
-            self.order = self._label_order(self.model.config.id2label)
+            outputs: Any = self.model.config.id2label
+            self.order = self._label_order(outputs)
 
             return
 
