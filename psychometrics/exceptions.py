@@ -101,6 +101,8 @@ class MissingPackageError(PsychometricsError, ImportError):
         "peft": "models",
         "safetensors": "models",
         "gguf": "models",
+        "onnxruntime": "onnx",
+        "tokenizers": "onnx",
         "aiohttp": "chat",
         "accelerate": "train",
         "datasets": "train",

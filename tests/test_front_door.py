@@ -58,7 +58,7 @@ def test_workflows_install_nothing_without_the_hashes_of_constraints():
 
 
 def test_a_package_of_an_extra_that_is_missing_is_named_with_the_extra():
-    extras = ("book", "chat", "figures", "models", "train")
+    extras = ("book", "chat", "figures", "models", "onnx", "train")
     names = {
         Requirement(one).name for extra in extras for one in PROJECT["optional-dependencies"][extra]
     }

@@ -114,7 +114,7 @@ def test_a_command_that_needs_an_extra_names_it(table):
     extras = {
         "scores gad7": "models",
         "scores gad7 --respondents no-such-model": "models",
-        "compare gad7": "models",
+        "compare one other": "models",
         "scores gad7 --mode chat --respondents x": "chat",
         "run 01-first-score": "book",
     }

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 # Fewest tokens that a model must be able to read.
 _FEWEST = 16
-_FEWEST_IN_BATCH = 4096
-# Tokens in a batch: on a processor, and at most on a GPU.
+FEWEST_IN_BATCH = 4096
+"""Number of tokens in a batch on a processor."""
+# Most tokens in a batch on a GPU.
 _MOST_IN_BATCH = 2**17
 
 
@@ -42,7 +43,7 @@ def batch_tokens(config: PreTrainedConfig, device: torch.device, dtype: str) -> 
     import torch
 
     if device.type != "cuda":
-        return _FEWEST_IN_BATCH
+        return FEWEST_IN_BATCH
 
     hidden = getattr(config, "hidden_size", 1024)
     wide = getattr(config, "intermediate_size", 4 * hidden)
@@ -52,7 +53,7 @@ def batch_tokens(config: PreTrainedConfig, device: torch.device, dtype: str) -> 
     # torch keeps the memory of earlier batches and models
     free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
 
-    return int(max(_FEWEST_IN_BATCH, min(free // 2 // of_token, _MOST_IN_BATCH)))
+    return int(max(FEWEST_IN_BATCH, min(free // 2 // of_token, _MOST_IN_BATCH)))
 
 
 def batch_rows(

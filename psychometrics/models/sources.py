@@ -3,7 +3,7 @@
 Names of the project are its embedded members, and models in the package index
 (:mod:`psychometrics.models.fetching`), some of which are packed; one of them is the book's
 conversational model, SmolLM2-135M-Instruct (Allal et al., 2025). A folder and a place on the hub
-hold a whole model, or an adapter that names its base, which is found in the same way.
+hold a whole model, an ONNX file, or an adapter that names its base, found in the same way.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from .model_files import (
     _weight_files,
     read_json,
 )
+from .onnx import find_onnx, settings_folder, weight_files
 from .unpacking import _check_unpacked, _is_unpacked, _unpack, _unpacked_folder
 
 SMOLLM2 = "smollm2"
@@ -50,13 +51,13 @@ class Source:
     """A model that was found: its name, place and version.
 
     The kind is a folder (``local``) or the ``hub``, or for names of the project an ``embedded``
-    member or a ``packed`` model. ``folder`` is None for a hub model until :meth:`fetch` has
+    member or a ``packed`` model; an ``onnx`` file is another. ``folder`` is None for a hub model until :meth:`fetch` has
     downloaded it, and for a packed model until it is unpacked from ``file``. ``digest`` identifies
     all files of the model; an adapter has a ``base``, whose digest is part of its own digest.
     """
 
     name: str
-    kind: Literal["local", "hub", "packed", "embedded"]
+    kind: Literal["local", "hub", "packed", "onnx", "embedded"]
     model: str
     revision: str
     digest: str
@@ -68,6 +69,13 @@ class Source:
         """Return the folder of the model (for an adapter, of its base), downloaded if needed."""
         if self.base is not None:
             return self.base.fetch()
+
+        if self.kind == "onnx":
+            raise RespondentError(
+                f"{self.name} has its weights as ONNX alone, which answers in mode nli: ask it in "
+                "this mode, or save the model there with save_pretrained.",
+                kind="no safetensors",
+            )
 
         if self.file is not None:
             return _unpack(self.file, self.revision)
@@ -183,7 +191,7 @@ def find(name_or_path: str | Path | Source) -> Source:
     ----------
     name_or_path : str, Path or Source
         The name of an embedded member or of a model in the package index (``"smollm2"``), a folder
-        of a model or an adapter, or a hub id ``owner/model``, optionally with a version
+        of a model or an adapter, an ONNX file, or a hub id ``owner/model``, optionally with a version
         ``owner/model@revision`` (a commit, a branch or a tag). A source is returned unchanged.
 
     Returns
@@ -232,7 +240,15 @@ def _find(name_or_path: str | Path) -> Source:
             return _find_indexed(name)
 
     if folder.is_dir():
+        file = find_onnx(folder)
+        if file is not None:
+            return _find_graph(file, folder.resolve().name)
         return _find_folder(folder.resolve())
+
+    if find_onnx(folder) is not None:
+        file = folder.resolve()
+        return _find_graph(file, f"{settings_folder(file).name}-{file.stem}")
+
     if folder.exists():
         raise RespondentError(f"{name} is a file: name the folder that holds the model.")
 
@@ -381,6 +397,22 @@ def _find_adapter(folder: Path, hub_id: str = "") -> Source:
     digest = digest_text(_folder_digest(folder, [weights]), base.digest)
     kind: Literal["local", "hub"] = "hub" if hub_id else "local"
     return Source(name, kind, name, revision, digest, folder, base)
+
+
+def _find_graph(file: Path, name: str) -> Source:
+    """Find an ONNX file with its settings and its tokenizer."""
+    folder = settings_folder(file)
+    _check_settings(name, folder)
+    for required in ("config.json", "tokenizer.json"):
+        if not (folder / required).is_file():
+            raise RespondentError(
+                f"{name} has no {required} beside {file.name}: copy it to {folder}.",
+                kind="incomplete",
+            )
+
+    weights = weight_files(file)
+    digest = digest_text("onnx", _folder_digest(folder, weights))
+    return Source(name, "onnx", name, known_sha256(*weights), digest, folder, file=file)
 
 
 def _find_on_hub(model: str, revision: str | None = None) -> Source:

@@ -119,8 +119,9 @@ def load_respondent(
     Parameters
     ----------
     name_or_path : str or Path
-        A member of the embedded population, a local folder written by ``save_pretrained``, or a hub
-        id such as ``"owner/model"``, looked up in this order.
+        A member of the embedded population, a local folder written by ``save_pretrained``, an ONNX
+        file or its folder (in mode nli), or a hub id such as ``"owner/model"``, looked up in this
+        order.
     mode : str
         ``"nli"`` answers by entailment; ``"mlm"``, ``"causal"``, ``"nsp"`` and ``"acceptability"``
         by a language model's probability of the prompt.

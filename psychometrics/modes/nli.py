@@ -13,26 +13,32 @@ import functools
 import itertools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import torch
 
 from ..data import NLI_LABELS
 from ..exceptions import RespondentError
 from ..files import digest_text
 from ..models.embedded import embedded_weights, load_embedded
-from ..models.fast import fast_forward, packed_forward
-from ..models.lengths import batch_tokens, token_limit
+from ..models.lengths import FEWEST_IN_BATCH, batch_tokens, token_limit
 from ..models.loading import decodes, load_config, load_model, to_device
+from ..models.onnx_classifiers import ONNXClassifier
 from ..models.sources import Source
-from ..models.vectors import is_wording, worded
 from ..paths import data_dir
-from .nli_labels import _find_entailment, _infer_labels, labels_from_names
-from .prompting import PromptMode, _all_equal, _compute_first, _PromptRespondent
+from .nli_labels import _find_entailment, _infer_labels, labels_from_names, output_names
+from .prompting import (
+    PromptMode,
+    _all_equal,
+    _compute_first,
+    _PromptRespondent,
+    find_runnable,
+)
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
     from ..questionnaires import Questionnaire
@@ -64,6 +70,10 @@ class NLIRespondent(_PromptRespondent):
         tokenizer: PreTrainedTokenizerBase | None,
         identity: Identity,
     ) -> None:
+        import torch
+
+        from ..models.fast import fast_forward, packed_forward
+
         dtype = identity.precision
         self._reads: PreTrainedModel | PreTrainedConfig
         self._fast_forward: Callable[..., torch.Tensor | None] | None
@@ -73,7 +83,8 @@ class NLIRespondent(_PromptRespondent):
             self.token_budget = batch_tokens(model.config, model.device, dtype)
             self._fast_forward = fast_forward(self.model)
             self._reads = self.model
-            self.order = self._label_order()
+            outputs: Any = self.model.config.id2label
+            self.order = self._label_order(outputs)
 
             return
 
@@ -94,6 +105,10 @@ class NLIRespondent(_PromptRespondent):
         An embedded member on the encoder answers without this model, since importing its class
         takes longer than a questionnaire. Once the model has been requested, it gives the answers.
         """
+        import torch
+
+        from ..models.fast import fast_forward
+
         model, _ = load_embedded(self.identity.respondent_id)
         device = torch.device(self.identity.device or "cpu")
         model = to_device(model, device, self.identity.precision)
@@ -136,13 +151,13 @@ class NLIRespondent(_PromptRespondent):
         while order:
             width = len(encoded[order[0]]["input_ids"])
             planned = order[: max(1, self.token_budget // width)]
-            batch, logits = _compute_first(
-                planned, lambda rows: self._logits([encoded[i] for i in rows]), self.identity
+            batch, computed = _compute_first(
+                planned, lambda rows: self._probabilities([encoded[i] for i in rows]), self.identity
             )
             if len(batch) < len(planned):
                 self.token_budget = width * len(batch)
 
-            values = logits.softmax(dim=-1).cpu().numpy()[:, self.order]
+            values = computed[:, self.order]
             order = order[len(batch) :]
             # Probabilities that a model with two outputs does not separate are missing.
             pooled = np.full((len(values), 3 - values.shape[1]), np.nan, dtype=values.dtype)
@@ -181,7 +196,14 @@ class NLIRespondent(_PromptRespondent):
         columns = self.tokenizer(premises, hypotheses, padding=False, verbose=False, **options)
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
-    @torch.inference_mode()
+    def _probabilities(self, features: list[_Features]) -> Probabilities:
+        """Return the probabilities of one batch, (n, 3) in the model's own order, float32."""
+        import torch
+
+        with torch.inference_mode():
+            values: Probabilities = self._logits(features).softmax(dim=-1).cpu().numpy()
+        return values
+
     def _logits(self, features: list[_Features]) -> torch.Tensor:
         """Return the logits of one batch, (n, 3) in the model's own order, float32."""
         logits = self._fast_forward(features) if self._fast_forward else None
@@ -190,10 +212,9 @@ class NLIRespondent(_PromptRespondent):
 
         return _run_grouped(features, lambda inputs: self.model(**inputs).logits, self.model.device)
 
-    def _label_order(self) -> list[int]:
+    def _label_order(self, outputs: dict[int, str]) -> list[int]:
         """Return the positions of entailment, neutral and contradiction among the outputs."""
         name = self.identity.respondent_id
-        outputs: Any = self.model.config.id2label
         place = _find_entailment(outputs) if len(outputs) == 2 else None
         if place is not None:
             return [place]
@@ -225,6 +246,8 @@ class _WordsRespondent(NLIRespondent):
         identity: Identity,
         recipe: dict[str, Any],
     ) -> None:
+        from ..models.vectors import is_wording
+
         self.wording: str = recipe["wording"]
         answers = recipe["answers"]
         words = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in answers]
@@ -242,6 +265,8 @@ class _WordsRespondent(NLIRespondent):
         super().__init__(model, tokenizer, identity)
 
     def _tokenize(self, pairs: list[Prompt], **options: Any) -> list[_Features]:
+        from ..models.vectors import worded
+
         texts = worded(pairs, self.wording)
         rows: list[list[int]] = self.tokenizer(texts, padding=False, verbose=False)["input_ids"]
         if options.get("truncation"):  # cut the beginning, since the question is at the end
@@ -255,7 +280,6 @@ class _WordsRespondent(NLIRespondent):
             longest[premise] = max(longest.get(premise, 0), len(features["input_ids"]))
         return sorted(range(len(pairs)), key=lambda i: (-longest[pairs[i][0]], *pairs[i]))
 
-    @torch.inference_mode()
     def _logits(self, features: list[_Features]) -> torch.Tensor:
         """Return the logits of the three words after each text, (n, 3), float32."""
         texts = [text["input_ids"] for text in features]
@@ -270,8 +294,36 @@ class _WordsRespondent(NLIRespondent):
 
         return _run_grouped(features, last_states, self.model.device) @ words.T
 
-    def _label_order(self) -> list[int]:
+    def _label_order(self, outputs: dict[int, str]) -> list[int]:
         return [0, 1, 2]
+
+
+class _ONNXRespondent(NLIRespondent):
+    """A classifier in an ONNX file."""
+
+    def __init__(self, source: Source, identity: Identity) -> None:
+        self.identity = identity
+        self._classifier = ONNXClassifier(source, identity.precision)
+        self._reads = self._classifier.lengths
+        self.tokenizer = self._classifier.tokenizer
+        self.token_budget = FEWEST_IN_BATCH
+
+        config = self._classifier.config
+        count = self._classifier.outputs
+        names = output_names(config, source.name) or {i: f"LABEL_{i}" for i in range(count)}
+        if len(names) != count:
+            raise RespondentError(
+                f"{source.name}, config.json: names {len(names)} outputs, but the ONNX file has "
+                f"{count}; copy both files again from one model.",
+                kind="incomplete",
+            )
+        self.order = self._label_order(names)
+
+    def _tokenize(self, pairs: list[Prompt], **options: Any) -> list[_Features]:
+        return self._classifier.tokenize(pairs, options.get("max_length"))
+
+    def _probabilities(self, features: list[_Features]) -> Probabilities:
+        return self._classifier.probabilities(features)
 
 
 def _run_grouped(
@@ -283,6 +335,8 @@ def _run_grouped(
 
     Texts are not padded, because many families react to padding, each in its own way.
     """
+    import torch
+
     lengths = [len(text["input_ids"]) for text in features]
     order = sorted(range(len(features)), key=lengths.__getitem__)
     values: list[torch.Tensor] = [torch.empty(0)] * len(features)
@@ -345,17 +399,9 @@ def _tokenize_once(
 def _load_classifier(source: Source, dtype: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     written = source.config
     config = load_config(source)
-    numbers = written.get("label2id")
-    if isinstance(numbers, dict):
-        named = {int(i): name for name, i in numbers.items()}
-        names = written.get("id2label")
-        if not names:  # given only label2id, transformers expects two outputs
-            config.id2label = named
-        elif named != {int(i): name for i, name in names.items()}:
-            raise RespondentError(
-                f"{source.name}, config.json: id2label contradicts label2id; correct one of them.",
-                kind="labels",
-            )
+    names = output_names(written, source.name)
+    if names and not written.get("id2label"):  # given only label2id, transformers expects two
+        config.id2label = names
 
     model, tokenizer = load_model(
         source, "classifier", config=config, dtype=dtype, what="an NLI classifier"
@@ -393,8 +439,28 @@ class NLI(PromptMode):
         """Return the fingerprint of the model at a source."""
         # The version of this file's treatment of answers; raise it with every change. Since 3
         # nothing is padded.
-        handling = "nli-1" if source.kind in ("embedded", "packed") else "nli-3"
+        versions = {"embedded": "nli-1", "packed": "nli-1", "onnx": "nli-onnx-1"}
+        handling = versions.get(source.kind, "nli-3")
         return digest_text(source.digest, dtype, handling)
+
+    def load(
+        self,
+        name_or_path: str | Path | Source,
+        device: str | torch.device | None = None,
+        dtype: str | None = None,
+        **conditions: Any,
+    ) -> _PromptRespondent:
+        """Load a respondent; an ONNX file is run without torch."""
+        source = find_runnable(name_or_path)
+        if source.kind != "onnx":
+            return super().load(source, device, dtype, **conditions)
+
+        if device is not None and str(device) != "cpu":
+            raise RespondentError(
+                f"{source.name} is an ONNX file, which answers on the processor: use device='cpu'."
+            )
+
+        return _ONNXRespondent(source, self._identity(source, dtype, conditions))
 
     def build(
         self, source: Source, identity: Identity, device: torch.device, **conditions: Any

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -58,6 +58,34 @@ def labels_from_names(names: Sequence[str | None], model: str = "The model") -> 
         )
 
     return [positions[0] for positions in places]
+
+
+def output_names(config: Mapping[str, Any], model: str = "The model") -> dict[int, str] | None:
+    """Read the outputs' names from the contents of a ``config.json``, or return None.
+
+    Raises
+    ------
+    RespondentError
+        ``id2label`` and ``label2id`` contradict each other.
+
+    Examples
+    --------
+    >>> output_names({"id2label": {"0": "entailment", "1": "neutral", "2": "contradiction"}})
+    {0: 'entailment', 1: 'neutral', 2: 'contradiction'}
+    """
+    names = {int(i): name for i, name in (config.get("id2label") or {}).items()}
+    numbers = config.get("label2id")
+    if not isinstance(numbers, dict):
+        return names or None
+
+    named = {int(i): name for name, i in numbers.items()}
+    if names and named != names:
+        raise RespondentError(
+            f"{model}, config.json: id2label contradicts label2id; correct one of them.",
+            kind="labels",
+        )
+
+    return named
 
 
 def _find_entailment(outputs: dict[int, str]) -> int | None:

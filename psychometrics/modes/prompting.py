@@ -13,21 +13,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pandas as pd
-import torch
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from ..exceptions import RespondentError, out_of_memory
+from ..exceptions import RespondentError, needed, out_of_memory
 from ..files import digest_text
 from ..models.devices import check_float32, resolve_device, resolve_dtype
 from ..models.lengths import check_known
 from ..models.loading import load_tokenizer
+from ..models.onnx import find_onnx, resolve_precision
 from ..models.sources import Source, find
 from ..questionnaires.prompts import prompts as prompt_table
 from ..store import CHUNK, StoredAnswers, key_of
 from .mode import Asking, Identity, Mode
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from ..questionnaires import Questionnaire
@@ -84,18 +85,18 @@ class PromptMode(Mode):
             if identity.mode != self.name:
                 raise RespondentError(f"{identity.respondent_id} was loaded for another mode.")
             return identity
-        return self._identity(find(respondent), dtype, conditions)
+        return self._identity(find_runnable(respondent), dtype, conditions)
 
     def load(
         self,
-        name_or_path: str | Path,
+        name_or_path: str | Path | Source,
         device: str | torch.device | None = None,
         dtype: str | None = None,
         **conditions: Any,
     ) -> _PromptRespondent:
         """Load a respondent."""
         place = resolve_device(device)
-        source = find(name_or_path)
+        source = find_runnable(name_or_path)
         identity = self._identity(source, dtype, conditions)
         loaded = self.build(source, replace(identity, device=str(place)), place, **conditions)
         loaded.conditions = conditions
@@ -108,6 +109,12 @@ class PromptMode(Mode):
         prompt_table(questionnaire)
 
     def _identity(self, source: Source, dtype: str | None, conditions: dict[str, Any]) -> Identity:
+        if source.kind == "onnx" and source.file is not None:
+            dtype = resolve_precision(source.file, dtype)
+            fingerprint = self.digest(source, dtype, **conditions)
+            identity = Identity.from_source(source, self.name, dtype, fingerprint)
+            return replace(identity, device="cpu")
+
         dtype = resolve_dtype(dtype)
         fingerprint = self.digest(source, dtype, **conditions)
         return Identity.from_source(source, self.name, dtype, fingerprint)
@@ -179,7 +186,7 @@ class PromptMode(Mode):
         manifest = {
             "prompts": len(table),
             "prompts_sha256": digest_text(*table.astype(str).to_numpy().ravel()),
-            "device": str(resolve_device(None)),
+            "device": identity.device or str(resolve_device(None)),
             **identity,
         }
 
@@ -238,9 +245,21 @@ class PromptMode(Mode):
                 bar.update(len(done))
 
 
+def find_runnable(respondent: str | Path | Source) -> Source:
+    """Find a model; refuse one that needs torch where torch is missing, before any download.
+
+    Raises
+    ------
+    RespondentError, MissingPackageError
+    """
+    if not isinstance(respondent, Source) and find_onnx(respondent) is None:
+        needed("torch")
+    return find(respondent)
+
+
 def _check_tokenizer(source: Source, questions: list[Prompt]) -> None:
     """Refuse a tokenizer that does not know the questions' words, before weights are loaded."""
-    if source.kind in ("embedded", "packed"):
+    if source.kind in ("embedded", "packed", "onnx"):
         return
 
     try:
@@ -330,14 +349,18 @@ def _compute_first(
     >>> _compute_first([1, 2, 3], sum, Identity("The model"))
     ([1, 2, 3], 6)
     """
-    device = torch.device(identity.device or "cpu")
-    check_float32(device, identity.precision, identity.respondent_id)
+    device = identity.device or "cpu"
+    device_type = device.partition(":")[0]
+    if device_type != "cpu":
+        import torch
+
+        check_float32(torch.device(device), identity.precision, identity.respondent_id)
 
     while True:
         try:
             return rows, compute(rows)
         except Exception as error:
-            if isinstance(error, NotImplementedError) and device.type != "cpu":
+            if isinstance(error, NotImplementedError) and device_type != "cpu":
                 raise RespondentError(
                     f"{identity.respondent_id} needs an operation that torch lacks on {device}: "
                     "use device='cpu'."
@@ -350,8 +373,8 @@ def _compute_first(
 
         # Outside of the except block, where the error no longer keeps tensors alive.
         rows = rows[: len(rows) // 2]
-        if device.type != "cpu":
-            torch.get_device_module(device).empty_cache()
+        if device_type != "cpu":
+            torch.get_device_module(device_type).empty_cache()
 
 
 def _check_finite(values: Any, identity: Identity) -> None:
