@@ -95,6 +95,48 @@ def test_items_are_judged_one_by_one_and_stay_in_their_order(tmp_path):
         put(url, tmp_path / "c")
 
 
+def llama_server(connection, request):
+    """Reply in the form of llama-server, whose tokens have ids and bytes beside their text.
+
+    A probability of zero is the logarithm of the lowest float32, and a letter and its byte are two
+    tokens of one text, the likelier first.
+    """
+    body = json.loads(request.split(b"\r\n\r\n", 1)[1])
+    shares = [*by_meaning(body["messages"][-1]["content"]).items()] if "logprobs" in body else []
+    tops = [(token, math.log(share)) for token, share in shares]
+    tops += [(token, math.log(0.001)) for token, _ in shares[1:2]]
+    tops += [("\ufffd", -3.4028234663852886e38)]
+    tokens = [{"id": 300 + place, "token": token, "bytes": [*token.encode()], "logprob": logprob}
+              for place, (token, logprob) in enumerate(tops)]  # fmt: skip
+    message = {"role": "assistant", "content": "1: 2\n2: 2\n3: 2\n4: 2"}
+    choice = {"finish_reason": "length", "index": 0, "message": message}
+    if "logprobs" in body:
+        choice["logprobs"] = {"content": [{**tokens[0], "top_logprobs": tokens}]}
+    else:
+        choice["finish_reason"] = "stop"
+    usage = {"completion_tokens": 1, "prompt_tokens": 40, "total_tokens": 41,
+             "prompt_tokens_details": {"cached_tokens": 30}}  # fmt: skip
+    reply = {"choices": [choice], "created": 1764300000, "model": "tiny-Q4_K_M",
+             "system_fingerprint": "b6900-1a2b3c4d", "object": "chat.completion", "usage": usage,
+             "id": "chatcmpl-x", "timings": {"cache_n": 30, "prompt_n": 10}}  # fmt: skip
+    connection.sendall(http(200, json.dumps(reply).encode()))
+
+
+def test_a_model_in_four_bits_answers_from_llama_server_under_a_name_with_its_precision(tmp_path):
+    with raw_server(llama_server) as url:
+        place = Endpoint(url, retries=0)
+        how = {"progress": False, "endpoint": place}
+        options = ask(FOUR, ["tiny-Q4_K_M"], tmp_path, "options", **how)
+        chat = ask(FOUR, ["tiny-Q4_K_M"], tmp_path, "chat", **how)
+
+    assert options["value"].tolist() == [5.0] * 4
+    # The labels have .8 and four times .02; the byte of the first label adds .001.
+    assert options["mass"].to_numpy() == pytest.approx(0.881)
+    assert chat["value"].tolist() == [2.0] * 4
+    for answers in (options, chat):
+        assert answers["respondent_id"].str.contains("tiny-Q4_K_M").all()
+
+
 @pytest.mark.parametrize("labels", ["numeric", "alphabetical"])
 def test_a_files_system_text_reaches_an_endpoint_without_the_form_of_longer_replies(
     tmp_path, labels

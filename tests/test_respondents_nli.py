@@ -213,7 +213,8 @@ def test_what_is_no_plain_bert_keeps_its_own_forward_pass(save_tiny_model, tmp_p
 @pytest.mark.parametrize(
     ("architecture", "dtype", "bias"),
     [("llama", "float32", False), ("llama", "float32", True), ("llama", "bfloat16", False),
-     ("mistral", "float32", False)],
+     ("mistral", "float32", False), ("qwen2", "float32", False), ("qwen3", "float32", False),
+     ("qwen3", "bfloat16", False)],
 )  # fmt: skip
 def test_a_decoder_reads_once_what_texts_share_and_answers_alike(
     architecture, dtype, bias, tiny_talker
@@ -234,7 +235,7 @@ def test_a_decoder_reads_once_what_texts_share_and_answers_alike(
     identity = Identity("tiny", device="cpu", dtype=dtype)
     recipe = {"wording": wording, "answers": ["T", "F", "N"]}  # a token each
     respondent = nli._WordsRespondent(model, tokenizer, identity, recipe)
-    assert (respondent._fast_forward is not None) == (architecture == "llama")
+    assert respondent._fast_forward is not None
     words = [tokenizer(word)["input_ids"][0] for word in "TFN"]
 
     def expected() -> np.ndarray:
@@ -276,6 +277,20 @@ def test_a_changed_decoder_keeps_its_own_forward_pass():
     assert forward_of(model)([[5], [5, 7], [5, 7, 9]]).shape == (3, 32)
     model.model.layers[0].mlp.register_forward_hook(lambda *_: None)
     assert forward_of(model) is None
+
+
+def test_texts_longer_than_a_sliding_window_are_read_by_the_models_own_pass():
+    config = AutoConfig.for_model("mistral", vocab_size=40, hidden_size=32, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, intermediate_size=64,
+        sliding_window=4)  # fmt: skip
+    model = AutoModelForCausalLM.from_config(config).eval()
+    states = forward_of(model)
+    text = [5, 7, 9, 11]
+    with torch.no_grad():
+        expected = model.model(torch.tensor([text])).last_hidden_state[:, -1]
+
+    assert torch.allclose(states([text]), expected, atol=1e-5)
+    assert states([text, [*text, 13]]) is None
 
 
 @settings(max_examples=25, deadline=None)

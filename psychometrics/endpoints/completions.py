@@ -193,10 +193,20 @@ def _list_texts(content: Any, name: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _read_first_tokens(logprobs: Any) -> dict[str, float]:
-    """Return the likeliest first tokens with log-probabilities, or none if malformed."""
+    """Return the likeliest first tokens with log-probabilities, or none if malformed.
+
+    Tokens that have the same text, such as a letter and its byte in llama.cpp, are added.
+    """
+    tokens: dict[str, float] = {}
     try:
-        rows = logprobs["content"][0]["top_logprobs"]
-        tokens = {well_formed(row["token"]): float(row["logprob"]) for row in rows}
+        for row in logprobs["content"][0]["top_logprobs"]:
+            token = well_formed(row["token"])
+            logprob = float(row["logprob"])
+            if token in tokens:
+                low, high = sorted((tokens[token], logprob))
+                logprob = high + math.log1p(math.exp(low - high))
+            tokens[token] = logprob
+
         total = sum(math.exp(logprob) for logprob in tokens.values())
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
         return {}

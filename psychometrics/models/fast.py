@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -44,6 +45,8 @@ _CLASSES = (
     "RobertaForSequenceClassification",
     "XLMRobertaForSequenceClassification",
 )
+# Decoders of transformers that have Llama's layers, with or without normalised queries and keys.
+_DECODERS = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 _PACKED = torch.ops.mkldnn  # what torch.compile emits for linear layers on a processor
 # Activations that it fuses with the multiplication; this GELU uses the error function.
 _WITHIN = {"gelu": ("gelu", "none"), "silu": ("swish", "")}
@@ -83,10 +86,11 @@ def fast_forward(model: PreTrainedModel) -> Callable[..., torch.Tensor | None] |
         shared beginning together. It returns the states of their last tokens before the output
         embeddings, shape (n, width), in the model's type. If it is given numbers of inner layers,
         it returns the normalised states after each of these layers and after the last, shape
-        (depths, n, width). None if the class is neither one of ``_CLASSES`` nor Llama's, or if the
-        model was changed (modified layers, hooks, decoding). If it is changed later, the returned
-        function returns None. It repacks weights that are trained or moved later, but does not
-        notice edits through ``.data``.
+        (depths, n, width). None if the class is in neither ``_CLASSES`` nor ``_DECODERS``, or if
+        the model was changed (modified layers, hooks, decoding). If it is changed later, or if a
+        text is longer than a decoder's sliding window, the returned function returns None. It
+        repacks weights that are trained or moved later, but does not notice edits through
+        ``.data``.
 
     Examples
     --------
@@ -97,7 +101,7 @@ def fast_forward(model: PreTrainedModel) -> Callable[..., torch.Tensor | None] |
     >>> torch.allclose(fast_forward(respondent.model)(features), own, atol=1e-5)
     True
     """
-    if type(model).__name__ == "LlamaForCausalLM" and not _is_changed(model):
+    if type(model).__name__ in _DECODERS and not _is_changed(model):
         return _last_states(model)
     if type(model).__name__ not in _CLASSES or not _is_plain(model):
         return None
@@ -348,6 +352,7 @@ def _guard(fast: _Step, plain: _Step) -> _Step:
 class _DecoderLayer(NamedTuple):
     norm: _Step
     project: _Step  # query, key and value side by side
+    norm_heads: _Step  # of query and key
     mix: _Step
     out_norm: _Step
     gate: _Step  # with the activation
@@ -361,10 +366,11 @@ def _last_states(model: PreTrainedModel) -> Callable[..., torch.Tensor | None]:
     layers_now = _rebuilt_on_change(
         base, lambda: [_decoder_layer(layer, model.config) for layer in base.layers]
     )
+    window = getattr(model.config, "sliding_window", None) or math.inf
 
     @torch.inference_mode()
     def states(texts: Sequence[list[int]], inner: Sequence[int] = ()) -> torch.Tensor | None:
-        if _is_changed(model):
+        if _is_changed(model) or max(map(len, texts)) > window:
             return None
         layers = layers_now()
         device = model.device
@@ -462,7 +468,7 @@ def _through_decoder(
     heads = config.num_attention_heads
     of_keys = config.num_key_value_heads
     projected = layer.project(layer.norm(hidden)).view(len(hidden), heads + 2 * of_keys, -1)
-    turned = projected[:, :-of_keys]
+    turned = layer.norm_heads(projected[:, :-of_keys])
     value = projected[:, -of_keys:]
     left_half, right_half = turned.chunk(2, dim=-1)
     turned = turned * turns[0] + torch.cat((-right_half, left_half), dim=-1) * turns[1]
@@ -487,14 +493,22 @@ def _through_decoder(
 
 
 def _decoder_layer(layer: Any, config: PreTrainedConfig) -> _DecoderLayer:
-    """Pack a layer of transformers' Llama."""
+    """Pack a layer of transformers' Llama, Mistral or Qwen."""
     attention = layer.self_attn
     mlp = layer.mlp
     inputs = (attention.q_proj, attention.k_proj, attention.v_proj)
     bias = torch.cat([linear.bias for linear in inputs]) if inputs[0].bias is not None else None
+
+    def norm_heads(states: torch.Tensor) -> torch.Tensor:
+        if not hasattr(attention, "q_norm"):
+            return states
+        query, key = states.tensor_split([config.num_attention_heads], dim=1)
+        return torch.cat((attention.q_norm(query), attention.k_norm(key)), dim=1)
+
     return _DecoderLayer(
         layer.input_layernorm,
         _pack_linear(torch.cat([linear.weight for linear in inputs]), bias),
+        norm_heads,
         _pack_linear(attention.o_proj.weight, attention.o_proj.bias),
         layer.post_attention_layernorm,
         _pack_linear(mlp.gate_proj.weight, mlp.gate_proj.bias, config.hidden_act),

@@ -52,8 +52,9 @@ class Source:
 
     The kind is a folder (``local``) or the ``hub``, or for names of the project an ``embedded``
     member or a ``packed`` model; an ``onnx`` file is another. ``folder`` is None for a hub model
-    until :meth:`fetch` has downloaded it, and for a packed model until it is unpacked from ``file``. ``digest`` identifies
-    all files of the model; an adapter has a ``base``, whose digest is part of its own digest.
+    until :meth:`fetch` has downloaded it, and for a packed model until it is unpacked from
+    ``file``. ``digest`` identifies all files of the model; an adapter has a ``base``, whose digest
+    is part of its own digest.
     """
 
     name: str
@@ -192,7 +193,8 @@ def find(name_or_path: str | Path | Source) -> Source:
     name_or_path : str, Path or Source
         The name of an embedded member or of a model in the package index (``"smollm2"``), a folder
         of a model or an adapter, an ONNX file, or a hub id ``owner/model``, optionally with a
-        version ``owner/model@revision`` (a commit, a branch or a tag). A source is returned unchanged.
+        version ``owner/model@revision`` (a commit, a branch or a tag). A source is returned
+        unchanged.
 
     Returns
     -------

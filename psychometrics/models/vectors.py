@@ -251,18 +251,21 @@ def last_states(
     """
     ids = tokenizer(list(texts), verbose=False)["input_ids"]
     order = sorted(range(len(ids)), key=ids.__getitem__)  # puts shared beginnings together
-    states = fast_forward(model) or _own_states(model)
+    fast_states = fast_forward(model)
+    own_states = _own_states(model)
     vectors = np.empty((len(inner) + 1, len(ids), model.config.hidden_size), dtype="float32")
     for start in range(0, len(ids), _TEXTS_AT_ONCE):
         chosen = order[start : start + _TEXTS_AT_ONCE]
-        batch = states([ids[i] for i in chosen], inner)
-        if batch is not None:
-            vectors[:, chosen] = batch.float().cpu().numpy()
+        rows = [ids[i] for i in chosen]
+        states = fast_states(rows, inner) if fast_states else None
+        if states is None:
+            states = own_states(rows, inner)
+        vectors[:, chosen] = states.float().cpu().numpy()
 
     return vectors if inner else vectors[0]
 
 
-def _own_states(model: PreTrainedModel) -> Callable[..., torch.Tensor | None]:
+def _own_states(model: PreTrainedModel) -> Callable[..., torch.Tensor]:
     """Return a function from token ids to last states that uses the model's own forward pass."""
     base: Any = model.base_model
 

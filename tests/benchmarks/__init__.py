@@ -1,9 +1,10 @@
 """Benchmarks of this package beside others: ``make bench``, or the notebook ``benchmarks``.
 
 A part is measured by one function: ``asking`` (prompts to probabilities), ``start`` (a cold
-process), ``growth``, ``chat`` (an endpoint that takes a while); ``roofline`` (operations
-of a forward pass). Every repetition is a row of ``data/benchmarks.csv``; its ``statistics``
-(Rasch, 2PL and alpha by other libraries, in November 2026) are not measured again.
+process), ``growth``, ``chat`` (an endpoint that takes a while), ``roofline`` (seconds of the
+operations of a forward pass), ``operations`` (how many there are, counted). Every repetition is a
+row of ``data/benchmarks.csv``; its ``statistics`` (Rasch, 2PL and alpha by other libraries, in
+November 2026) are not measured again.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from psychometrics.paths import data_dir
 from .asking import MODELS, asking, start
 from .chat import chat
 from .growth import growth
+from .operations import operations
 from .roofline import roofline
 from .rows import COLUMNS, OURS
 
-PARTS = ("asking", "roofline", "start", "growth", "chat")
+PARTS = ("asking", "roofline", "operations", "start", "growth", "chat")
 RECORDED = data_dir() / "benchmarks.csv"
 __all__ = [
     "MODELS", "OURS", "PARTS", "RECORDED", "measure", "recorded", "summary",
@@ -83,6 +85,7 @@ def measure(
     how = {
         "asking": lambda: asking(models, repetitions, qlatent),
         "roofline": lambda: roofline(repetitions=repetitions),
+        "operations": operations,
         "start": lambda: start(models[0], repetitions, qlatent),
         "growth": lambda: growth(largest),
         "chat": lambda: chat(repetitions),
@@ -111,9 +114,10 @@ def recorded(path: str | Path = RECORDED) -> pd.DataFrame:
     DataFrame
         ``part, task, size, tool, version, precision, repetition, seconds``; where they apply
         ``cpu_seconds, memory_mb, store_mb, gflop`` (of the work), ``peak_gflops`` (a second, in
-        matrix multiplications of the same shapes), ``tokens`` and ``agreement`` (the greatest
-        difference to our result); ``processor, date, note``. Of ``chat`` the size is how many
-        requests are in flight, and the seconds are those of one request.
+        matrix multiplications of the same shapes), ``tokens``, ``agreement`` (the greatest
+        difference to our result), ``operations`` and ``copies``; ``processor, date, note``. Of
+        ``chat`` the size is how many requests are in flight, and the seconds are those of one
+        request.
 
     Examples
     --------

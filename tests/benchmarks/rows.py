@@ -19,7 +19,7 @@ from psychometrics.exceptions import PsychometricsError
 COLUMNS = (
     "part", "task", "size", "tool", "version", "precision", "repetition", "seconds",
     "cpu_seconds", "memory_mb", "store_mb", "gflop", "peak_gflops", "tokens", "agreement",
-    "processor", "date", "note",
+    "operations", "copies", "processor", "date", "note",
 )  # fmt: skip
 """Of the table, which has one row for each repetition."""
 OURS = "psychometrics"
