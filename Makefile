@@ -56,7 +56,7 @@ elsewhere: $(VENV)/installed  ## execute the chapters as other processors would,
 # torch is upgraded, add their hashes by hand from PyTorch's own index; uv keeps them while the version stays.
 constraints:  ## renew constraints.txt with uv (UPGRADE='-P torch', or --upgrade for all)
 	uv pip compile --quiet --universal --generate-hashes --no-annotate --custom-compile-command 'make constraints' \
-		--extra answers --extra book --extra test --group install pyproject.toml --output-file constraints.txt $(UPGRADE)
+		--extra answers --extra book --extra onnx --extra test --group install pyproject.toml --output-file constraints.txt $(UPGRADE)
 
 clean:  ## remove all that was made here, the answers too
 	rm -rf $(VENV) .store runs book/_build book/chapters book/execution.md book/verdicts.md book/_static/profile-example.html
