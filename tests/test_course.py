@@ -1,13 +1,18 @@
 """The teacher's items: forty, different, and right by arithmetic of another kind."""
 
 import re
+import zipfile
+from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
+from nbformat.v4 import new_markdown_cell, new_notebook, writes
 
 from psychometrics.paths import book_dir, data_dir, notebooks_dir
+from psychometrics_book.course.downloads import write_downloads
+from psychometrics_book.course.items import items
+from psychometrics_book.studies.study_files import load_study
 from recipes import lab
-from recipes.course import items
 
 
 @pytest.mark.parametrize("seed", [0, 7])
@@ -61,3 +66,36 @@ def test_every_goal_of_the_course_has_exercises_that_a_chapter_has():
         exercises = re.findall(r"\{ref\}`(ex-[\w-]+)`", row)
         assert exercises, row
         assert [one for one in exercises if f":label: {one}" not in chapters] == []
+
+
+def test_every_download_of_the_teaching_page_is_written_with_the_book(tmp_path):
+    chapters, folder = tmp_path / "chapters", tmp_path / "course"
+    chapters.mkdir()
+    notebooks = sorted(notebooks_dir().glob("[0-9]*.ipynb"))
+    for path in notebooks:
+        page = new_notebook(cells=[new_markdown_cell("# A chapter\n\n**Question.** What?")])
+        (chapters / path.name).write_text(writes(page), encoding="utf-8")
+    write_downloads(chapters, folder)
+    text = (book_dir() / "teaching.md").read_text(encoding="utf-8")
+    linked = re.findall(r'"_static/course/([^"]+)"', text)
+    assert sorted(linked) == sorted(path.name for path in folder.iterdir())
+    assert len([name for name in linked if name.startswith("slides-")]) == len(notebooks)
+
+    sheet = pd.read_csv(folder / "questions-2.csv")
+    assert sheet["question"].tolist() == items(2)["question"].tolist()
+    assert "answer" not in sheet
+    with zipfile.ZipFile(folder / "for-teachers.zip") as archive:
+        quiz = ElementTree.fromstring(archive.read("questions-2/moodle.xml"))
+        assert len(quiz.findall("question[@type='numerical']")) == 40
+        assert {
+            "exercises/qti.xml",
+            "exercises/solutions.md",
+            "marked-example.md",
+            "scales.csv",
+        } <= {*archive.namelist()}
+
+
+def test_the_template_of_a_claim_is_a_study_without_mistakes(monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
+    study = load_study(book_dir() / "course" / "claim.yaml")
+    assert study.mode == "chat"

@@ -7,8 +7,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from psychometrics_book.course import bank as question_bank
 from psychometrics_book.exercises import is_right, listed
-from recipes import question_bank
 
 
 @pytest.fixture(scope="module")

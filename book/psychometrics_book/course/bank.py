@@ -17,8 +17,10 @@ from markdown_it import MarkdownIt
 
 from psychometrics.exceptions import DataError
 from psychometrics.paths import book_dir, data_dir, notebooks_dir
-from psychometrics_book.exercises import answer, hints, listed
-from psychometrics_book.record import ROLE, printed
+
+from ..exercises import answer, hints, listed
+from ..record import ROLE, printed
+from .items import items
 
 _BLOCK = r"^(?P<fence>`{{3,}})\{{{kind}\}}(?P<first>[^\n]*)\n(?P<body>.*?)^(?P=fence)$"
 _OPTIONS = re.compile(r"^:[\w-]+:.*\n", re.M)
@@ -45,6 +47,28 @@ def questions() -> list[Question]:
         Question(name, row.chapter, *texts[row.chapter][name], *answer(name), _hints(name))
         for name, row in listed().iterrows()
         if name in texts[row.chapter]
+    ]
+
+
+def questions_of_items(seed: int) -> list[Question]:
+    """Return the forty items with numbers of their own as questions, for the same course systems.
+
+    Examples
+    --------
+    >>> len(questions_of_items(1)), questions_of_items(1)[0].name
+    (40, 'seed-1-item-01')
+    """
+    return [
+        Question(
+            f"seed-{seed}-item-{number:02}",
+            row.chapter,
+            _html(row.question),
+            row.how,
+            round(float(row.answer), 4),
+            tolerance=0.01,
+            hints={},
+        )
+        for number, row in enumerate(items(seed).itertuples(), 1)
     ]
 
 
