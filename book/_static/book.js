@@ -1,4 +1,4 @@
-/* What overflows says so and can be scrolled by keyboard; code is folded until a switch opens it, and opens for no printer. */
+/* What overflows says so and can be scrolled by keyboard; code and long legends are folded until a switch opens them. */
 (function () {
   "use strict";
   const WIDE = ".table-region, div.highlight pre, div.math, pre.literal-block, .table-wrapper, .explorer-scroll";
@@ -27,8 +27,9 @@
     return element.matches("div.math") ? "Formula" : "Table";
   }
 
-  /* A little that overflows is made to fit, a wide table is turned; of what scrolls, the names of the rows stay. */
+  /* A little that overflows is made to fit, a wide table gets the empty column to the right, and what is wider still is turned; of what scrolls, the names of the rows stay. */
   const LITTLE = 20; // pixels
+  const MARGIN = 24; // pixels that stay free to the right of a wide table
 
   const PHONE = matchMedia("(max-width: 600px)");
 
@@ -39,14 +40,37 @@
     return overflows(element);
   }
 
+  /* The list of the page's sections is folded while a wide table lies where it stands. */
+  const wideInView = new Set();
+  const sight = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) wideInView[isIntersecting ? "add" : "delete"](target);
+    document.querySelector(".bd-sidebar-secondary")?.classList.toggle("hide", wideInView.size > 0);
+  });
+
+  function narrow(element) {
+    element.classList.remove("wide");
+    element.style.width = "";
+  }
+
+  function widen(element) {
+    const room = document.documentElement.clientWidth - element.getBoundingClientRect().left - MARGIN;
+    const free = !element.closest("details, .admonition, .explorer, li, dd");
+    if (PHONE.matches || !free || room <= element.clientWidth) return;
+    element.classList.add("wide");
+    element.style.width = `${room}px`;
+    sight.observe(element);
+  }
+
   const overflows = (element) => element.scrollWidth > element.clientWidth + 2;
 
   function fit(element) {
     const [table, before] = [element.querySelector("table"), element.scrollLeft];
     element.scrollLeft = 0;
     element.classList.remove("tight", "turned");
+    narrow(element);
     const over = element.scrollWidth - element.clientWidth;
     element.classList.toggle("tight", over > 2 && over <= LITTLE);
+    if (table && overflows(element)) widen(element);
     if (turns(element, table)) element.classList.replace("tight", "turned") || element.classList.add("turned");
     const wide = overflows(element);
     for (const cell of element.querySelectorAll(".stays")) cell.classList.remove("stays");
@@ -97,6 +121,8 @@
   }
 
   const watch = new ResizeObserver((entries) => entries.forEach((entry) => fit(entry.target.closest(WIDE))));
+
+  window.addEventListener("resize", () => document.querySelectorAll(".table-region.wide").forEach(fit));
 
   function follow(element) {
     if (element.hasAttribute("aria-label")) element.dataset.label = element.getAttribute("aria-label");
@@ -163,10 +189,51 @@
     title.after(toggle);
   }
 
+  /* The name of a group of rows, for each row that becomes a paragraph. */
+  function nameGroups() {
+    for (const body of document.querySelectorAll(".table-region tbody:has(> tr.group)")) {
+      let group = "";
+      for (const row of body.rows) {
+        if (row.matches(".group")) group = row.textContent.trim();
+        else if (group && row.cells[0]?.matches("th")) row.cells[0].dataset.group = `${group}: `;
+      }
+    }
+  }
+
+  /* Of a long caption, the first sentence is shown; a switch shows the legend. */
+  const LEGEND = 25; // words
+  const SENTENCE = /[.?!]\)?\s+(?=\p{Lu}|\d|\()/u;
+
+  function foldLegend(caption) {
+    const first = [...caption.childNodes].find((node) => node.nodeType === Node.TEXT_NODE && SENTENCE.test(node.data));
+    if (!first) return;
+    const match = first.data.match(SENTENCE);
+    const rest = document.createElement("span");
+    const range = document.createRange();
+    range.setStart(first, match.index + match[0].length);
+    range.setEndAfter(caption.lastChild);
+    if (range.toString().split(/\s+/).length < LEGEND) return;
+    rest.append(range.extractContents());
+    rest.className = "legend-rest";
+    const toggle = document.createElement("button");
+    toggle.type = "button";
+    toggle.className = "legend-switch";
+    toggle.textContent = "Legend";
+    const show = (open) => {
+      rest.classList.toggle("folded", !open);
+      toggle.setAttribute("aria-expanded", open);
+    };
+    toggle.addEventListener("click", () => show(rest.matches(".folded")));
+    show(false);
+    caption.append(toggle, " ", rest);
+  }
+
   function start() {
     nameToggles();
     offerCode();
     wrapTables();
+    nameGroups();
+    document.querySelectorAll("figcaption .caption-text").forEach(foldLegend);
     // The words of a fold are its name.
     for (const fold of document.querySelectorAll("details.hide > summary")) {
       fold.removeAttribute("aria-label");
