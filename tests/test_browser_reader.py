@@ -89,7 +89,7 @@ def test_an_empty_table_is_refused_with_what_to_do():
 )
 def test_a_sentence_says_whether_the_share_of_bias_is_beyond_random_answers(second, place):
     first = [1, 2, 3, 4, 5, 4]
-    table = pd.DataFrame({"E1": first, "E2": first[1:] + [5], "E6": second, "E7": second})
+    table = pd.DataFrame({"E1": first, "E2": [*first[1:], 5], "E6": second, "E7": second})
     assert f"lies {place} the range" in in_node(table.to_csv(index=False), ["E6", "E7"])["sentence"]
 
 

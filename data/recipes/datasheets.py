@@ -82,10 +82,10 @@ def datasheets() -> str:
         "used to check the scoring.\n\n"
         "## The members of the population\n\n"
         f"**Three numbers.** The book comes with {len(members)} members: "
-        f"{len(members) - decoders} encoders and {decoders} decoders (*all*). The *default* population has {default} of them: "
-        "all decoders, the frozen encoders, and the most accurate encoder for each kind of data, "
-        f"depth and genre. A page that compares one of these with the others compares it with {default - 1}.\n\n"
-        + "\n".join(blocks)
+        f"{len(members) - decoders} encoders and {decoders} decoders (*all*). "
+        f"The *default* population has {default} of them: all decoders, the frozen encoders, and "
+        "the most accurate encoder for each kind of data, depth and genre. A page that compares "
+        f"one of these with the others compares it with {default - 1}.\n\n" + "\n".join(blocks)
     )
 
 
