@@ -189,13 +189,23 @@
     title.after(toggle);
   }
 
-  /* The name of a group of rows, for each row that becomes a paragraph. */
+  /* The names of a row's groups, above it or in a cell that several rows share, for each row that becomes a paragraph. */
   function nameGroups() {
-    for (const body of document.querySelectorAll(".table-region tbody:has(> tr.group)")) {
+    for (const body of document.querySelectorAll(".table-region tbody")) {
       let group = "";
+      let shared = "";
+      let rest = 0; // rows that the shared cell still covers
       for (const row of body.rows) {
+        const first = row.cells[0];
         if (row.matches(".group")) group = row.textContent.trim();
-        else if (group && row.cells[0]?.matches("th")) row.cells[0].dataset.group = `${group}: `;
+        if (row.matches(".group") || !first?.matches("th")) continue;
+        const names = [group, rest > 0 ? shared : ""].filter(Boolean);
+        if (names.length) first.dataset.group = `${names.join(", ")}: `;
+        rest -= 1;
+        if (first.rowSpan > 1) {
+          shared = first.textContent.trim();
+          rest = first.rowSpan - 1;
+        }
       }
     }
   }
