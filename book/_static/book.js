@@ -238,7 +238,25 @@
     caption.append(toggle, " ", rest);
   }
 
+  /* Code that a plan or a claim quotes between backticks looks like code. */
+  function markCode() {
+    for (const place of document.querySelectorAll(".bd-article .text_html :is(td, p), .bd-article .plan li")) {
+      for (const node of [...place.childNodes].filter((child) => child.nodeType === Node.TEXT_NODE)) {
+        const parts = node.data.split(/`([^`]+)`/);
+        if (parts.length === 1) continue;
+        const pieces = parts.map((text, at) => {
+          if (at % 2 === 0) return text;
+          const code = document.createElement("code");
+          code.textContent = text;
+          return code;
+        });
+        node.replaceWith(...pieces);
+      }
+    }
+  }
+
   function start() {
+    markCode();
     nameToggles();
     offerCode();
     wrapTables();
