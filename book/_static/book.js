@@ -240,7 +240,7 @@
 
   /* Code that a plan or a claim quotes between backticks looks like code. */
   function markCode() {
-    for (const place of document.querySelectorAll(".bd-article .text_html :is(td, p), .bd-article .plan li")) {
+    for (const place of document.querySelectorAll(".bd-article .text_html :is(td, p), .bd-article .plan :is(dd, li)")) {
       for (const node of [...place.childNodes].filter((child) => child.nodeType === Node.TEXT_NODE)) {
         const parts = node.data.split(/`([^`]+)`/);
         if (parts.length === 1) continue;
