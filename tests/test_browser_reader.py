@@ -17,7 +17,8 @@ SCRIPT = book_dir() / "_static" / "trait-or-bias.js"
 IPIP = pm.load_questionnaire("ipip50")
 TELL = (
     "const fs = require('fs'); const page = require(process.argv[1]); "
-    "try { console.log(JSON.stringify(page.shares(fs.readFileSync(0, 'utf8'), process.argv[2]))) } "
+    "try { const shares = page.shares(fs.readFileSync(0, 'utf8'), process.argv[2]); "
+    "console.log(JSON.stringify({...shares, sentence: page.sentence(shares)})) } "
     "catch (error) { console.log(JSON.stringify({error: error.message})) }"
 )
 
@@ -77,8 +78,23 @@ def test_a_mistake_is_said_with_its_place(change, reverse, said):
     assert said in in_node(wide.assign(**change).to_csv(index=False), reverse)["error"]
 
 
+def test_an_empty_table_is_refused_with_what_to_do():
+    assert "paste a table" in in_node("", [])["error"]
+    assert "paste a table" in in_node("model,E1,E6", ["E6"])["error"]
+
+
+@pytest.mark.parametrize(
+    ("second", "place"),
+    [([1, 2, 3, 4, 5, 5], "above"), ([5, 4, 3, 2, 1, 1], "below"), ([3, 1, 4, 2, 3, 3], "within")],
+)
+def test_a_sentence_says_whether_the_share_of_bias_is_beyond_random_answers(second, place):
+    first = [1, 2, 3, 4, 5, 4]
+    table = pd.DataFrame({"E1": first, "E2": [*first[1:], 5], "E6": second, "E7": second})
+    assert f"lies {place} the range" in in_node(table.to_csv(index=False), ["E6", "E7"])["sentence"]
+
+
 def test_the_script_is_short_and_the_page_has_its_form():
-    assert len(SCRIPT.read_text(encoding="utf-8").splitlines()) <= 200
+    assert len(SCRIPT.read_text(encoding="utf-8").splitlines()) <= 210
     page = (Path(book_dir()) / "your-answers.md").read_text(encoding="utf-8")
     assert 'class="trait-or-bias"' in page
     assert SCRIPT.name in page

@@ -1,4 +1,4 @@
-/* What overflows says so and can be scrolled by keyboard; code is folded until a switch opens it, and opens for no printer. */
+/* What overflows says so and can be scrolled by keyboard; code and long legends are folded until a switch opens them. */
 (function () {
   "use strict";
   const WIDE = ".table-region, div.highlight pre, div.math, pre.literal-block, .table-wrapper, .explorer-scroll";
@@ -27,8 +27,9 @@
     return element.matches("div.math") ? "Formula" : "Table";
   }
 
-  /* A little that overflows is made to fit, a wide table is turned; of what scrolls, the names of the rows stay. */
+  /* A little that overflows is made to fit, a wide table gets the empty column to the right, and what is wider still is turned; of what scrolls, the names of the rows stay. */
   const LITTLE = 20; // pixels
+  const MARGIN = 24; // pixels that stay free to the right of a wide table
 
   const PHONE = matchMedia("(max-width: 600px)");
 
@@ -39,14 +40,37 @@
     return overflows(element);
   }
 
+  /* The list of the page's sections is folded while a wide table lies where it stands. */
+  const wideInView = new Set();
+  const sight = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) wideInView[isIntersecting ? "add" : "delete"](target);
+    document.querySelector(".bd-sidebar-secondary")?.classList.toggle("hide", wideInView.size > 0);
+  });
+
+  function narrow(element) {
+    element.classList.remove("wide");
+    element.style.width = "";
+  }
+
+  function widen(element) {
+    const room = document.documentElement.clientWidth - element.getBoundingClientRect().left - MARGIN;
+    const free = !element.closest("details, .admonition, .explorer, li, dd");
+    if (PHONE.matches || !free || room <= element.clientWidth) return;
+    element.classList.add("wide");
+    element.style.width = `${room}px`;
+    sight.observe(element);
+  }
+
   const overflows = (element) => element.scrollWidth > element.clientWidth + 2;
 
   function fit(element) {
     const [table, before] = [element.querySelector("table"), element.scrollLeft];
     element.scrollLeft = 0;
     element.classList.remove("tight", "turned");
+    narrow(element);
     const over = element.scrollWidth - element.clientWidth;
     element.classList.toggle("tight", over > 2 && over <= LITTLE);
+    if (table && overflows(element)) widen(element);
     if (turns(element, table)) element.classList.replace("tight", "turned") || element.classList.add("turned");
     const wide = overflows(element);
     for (const cell of element.querySelectorAll(".stays")) cell.classList.remove("stays");
@@ -97,6 +121,8 @@
   }
 
   const watch = new ResizeObserver((entries) => entries.forEach((entry) => fit(entry.target.closest(WIDE))));
+
+  window.addEventListener("resize", () => document.querySelectorAll(".table-region.wide").forEach(fit));
 
   function follow(element) {
     if (element.hasAttribute("aria-label")) element.dataset.label = element.getAttribute("aria-label");
@@ -163,10 +189,79 @@
     title.after(toggle);
   }
 
+  /* The names of a row's groups, above it or in a cell that several rows share, for each row that becomes a paragraph. */
+  function nameGroups() {
+    for (const body of document.querySelectorAll(".table-region tbody")) {
+      let group = "";
+      let shared = "";
+      let rest = 0; // rows that the shared cell still covers
+      for (const row of body.rows) {
+        const first = row.cells[0];
+        if (row.matches(".group")) group = row.textContent.trim();
+        if (row.matches(".group") || !first?.matches("th")) continue;
+        const names = [group, rest > 0 ? shared : ""].filter(Boolean);
+        if (names.length) first.dataset.group = `${names.join(", ")}: `;
+        rest -= 1;
+        if (first.rowSpan > 1) {
+          shared = first.textContent.trim();
+          rest = first.rowSpan - 1;
+        }
+      }
+    }
+  }
+
+  /* Of a long caption, the first sentence is shown; a switch shows the legend. */
+  const LEGEND = 25; // words
+  const SENTENCE = /[.?!]\)?\s+(?=\p{Lu}|\d|\()/u;
+
+  function foldLegend(caption) {
+    const first = [...caption.childNodes].find((node) => node.nodeType === Node.TEXT_NODE && SENTENCE.test(node.data));
+    if (!first) return;
+    const match = first.data.match(SENTENCE);
+    const rest = document.createElement("span");
+    const range = document.createRange();
+    range.setStart(first, match.index + match[0].length);
+    range.setEndAfter(caption.lastChild);
+    if (range.toString().split(/\s+/).length < LEGEND) return;
+    rest.append(range.extractContents());
+    rest.className = "legend-rest";
+    const toggle = document.createElement("button");
+    toggle.type = "button";
+    toggle.className = "legend-switch";
+    toggle.textContent = "Legend";
+    const show = (open) => {
+      rest.classList.toggle("folded", !open);
+      toggle.setAttribute("aria-expanded", open);
+    };
+    toggle.addEventListener("click", () => show(rest.matches(".folded")));
+    show(false);
+    caption.append(toggle, " ", rest);
+  }
+
+  /* Code that a plan or a claim quotes between backticks looks like code. */
+  function markCode() {
+    for (const place of document.querySelectorAll(".bd-article .text_html :is(td, p), .bd-article .plan :is(dd, li)")) {
+      for (const node of [...place.childNodes].filter((child) => child.nodeType === Node.TEXT_NODE)) {
+        const parts = node.data.split(/`([^`]+)`/);
+        if (parts.length === 1) continue;
+        const pieces = parts.map((text, at) => {
+          if (at % 2 === 0) return text;
+          const code = document.createElement("code");
+          code.textContent = text;
+          return code;
+        });
+        node.replaceWith(...pieces);
+      }
+    }
+  }
+
   function start() {
+    markCode();
     nameToggles();
     offerCode();
     wrapTables();
+    nameGroups();
+    document.querySelectorAll("figcaption .caption-text").forEach(foldLegend);
     // The words of a fold are its name.
     for (const fold of document.querySelectorAll("details.hide > summary")) {
       fold.removeAttribute("aria-label");

@@ -32,6 +32,7 @@
   /* Means over the rows of each unit, of rows without a gap. */
   function read(text, reverse) {
     const [header, ...rows] = parse(text);
+    if (!rows.length) throw new Error("There are no answers: paste a table with a line of heads, or choose a file.");
     const turned = reverse.split(/[\s,;]+/).filter(Boolean);
     const unknown = turned.filter((name) => !header.includes(name));
     if (unknown.length) throw new Error(`There is no column ${unknown[0]}: write the headers of the reverse-keyed items.`);
@@ -162,16 +163,27 @@
     alpha: "alpha as keyed", alpha_raw: "alpha, nothing reversed",
   };
 
+  function sentence({ bias: [share], random: [, low, high] }) {
+    const start = `The share of bias, ${share.toFixed(2)}, lies`;
+    const range = `the range of random answers (${low.toFixed(2)} to ${high.toFixed(2)})`;
+    if (share > high) return `${start} above ${range}: the respondents differ more in a bias than in the trait.`;
+    if (share < low) return `${start} below ${range}: the respondents differ more in the trait than in a bias.`;
+    return `${start} within ${range}, so it does not show whether trait or bias is larger.`;
+  }
+
   function show(form) {
     const output = form.querySelector("output");
     output.replaceChildren();
     try {
       const found = shares(form.querySelector("textarea").value, form.querySelector("input[type=text]").value);
+      output.appendChild(document.createElement("p")).textContent = sentence(found);
       const table = output.appendChild(document.createElement("table"));
       const digits = (x) => (Number.isFinite(x) ? x.toFixed(2) : "–");
       table.createCaption().textContent = `${found.n} respondents, ${found.rows} rows; ${found.left} rows with a gap left out. 95 % intervals over respondents.`;
+      table.createTHead().innerHTML = "<tr><th>statistic</th><th>value</th><th>from</th><th>to</th></tr>";
+      const body = table.createTBody();
       for (const [name, label] of Object.entries(NAMES)) {
-        const row = table.insertRow();
+        const row = body.insertRow();
         [label, ...found[name].map(digits)].forEach((text) => (row.insertCell().textContent = text));
       }
     } catch (error) {
@@ -179,7 +191,7 @@
     }
   }
 
-  if (typeof module !== "undefined") module.exports = { shares, student };
+  if (typeof module !== "undefined") module.exports = { sentence, shares, student };
   else document.querySelectorAll("form.trait-or-bias").forEach((form) => {
     form.addEventListener("submit", (event) => (event.preventDefault(), show(form)));
     form.querySelector("input[type=file]").addEventListener("change", async (event) => {

@@ -121,7 +121,7 @@ class _Prose:
             kind = fence[2]
             title = fence[3]
             body = re.sub(r"^:[\w-]+:.*\n", "", fence[4], flags=re.M)
-            if kind in ("check", "explorer", "ask-a-model", "raw"):
+            if kind in ("check", "explorer", "ask-a-model", "raw", "share-card"):
                 return ""
 
             if kind == "math":

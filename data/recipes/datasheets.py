@@ -14,7 +14,10 @@ def datasheets() -> str:
     """Return datasheets of all respondents in the book: their making, quality and limits."""
     heads = {name: embedded_head(name)[1] for name in ("cola", "mlm")}
     blocks = []
-    for row in population_table().to_dict("records"):
+    members = population_table()
+    decoders = int((members["family"] == "SmolLM2").sum())
+    default = int(members["default"].sum())
+    for row in members.to_dict("records"):
         decoder = row["family"] == "SmolLM2"
         base = "SmolLM2-135M-Instruct" if decoder else "all-MiniLM-L6-v2"
         data = " and ".join(row["data"].upper().split("+"))
@@ -77,7 +80,12 @@ def datasheets() -> str:
         "- **Null respondents**, which know nothing by design, are made by `pm.null_answers` "
         "({ref}`consistency`). **Simulated respondents** have traits that we chose, and are "
         "used to check the scoring.\n\n"
-        "## The members of the population\n\n" + "\n".join(blocks)
+        "## The members of the population\n\n"
+        f"**Three numbers.** The book comes with {len(members)} members: "
+        f"{len(members) - decoders} encoders and {decoders} decoders (*all*). "
+        f"The *default* population has {default} of them: all decoders, the frozen encoders, and "
+        "the most accurate encoder for each kind of data, depth and genre. A page that compares "
+        f"one of these with the others compares it with {default - 1}.\n\n" + "\n".join(blocks)
     )
 
 

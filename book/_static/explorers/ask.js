@@ -28,7 +28,6 @@ window.explorerScripts.ask = function (body, data, tools) {
   const chooser = tools.select("Start from an item of the book, or type your own", options, choose, data.items.findIndex(same));
   chooser.element.hidden = small;
   const start = tools.button(`Start the model (${Math.round(data.size / 1e6)} MB)`, begin);
-  start.hidden = !data.files.length;
   const ask = html("button", { class: "explorer-button", type: "submit", text: "Ask", disabled: "" });
   const stop = tools.button("Stop", halt);
   const copyLink = tools.button("Copy the link", () => copy(link(), "link"));
@@ -41,8 +40,10 @@ window.explorerScripts.ask = function (body, data, tools) {
   back.hidden = true;
   const results = html("div", { class: "ask-results" });
   const controls = tools.panel(chooser, ...NAMES.map((name) => field[name]));
-  const buttons = tools.panel(start, ask, stop, ...(small ? [] : [copyLink, copyYaml]));
-  const form = html("form", { novalidate: "" }, controls, findings, buttons, progress, status);
+  const starter = tools.panel(start);
+  starter.hidden = !data.files.length;
+  const buttons = tools.panel(ask, stop, ...(small ? [] : [copyLink, copyYaml]));
+  const form = html("form", { novalidate: "" }, starter, progress, status, controls, findings, buttons);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     if (!ask.disabled) put();
@@ -133,7 +134,10 @@ window.explorerScripts.ask = function (body, data, tools) {
     loading: ({ share }) => (progress.value = share),
     ready() {
       ready = true;
-      progress.hidden = start.hidden = true;
+      progress.hidden = starter.hidden = true;
+      const focused = document.activeElement === status;
+      buttons.after(progress, status); // next to the button that is pressed from now on
+      if (focused) status.focus({ preventScroll: true });
       tell("The model is loaded.");
       changed();
       if (!ask.disabled) put();
@@ -160,7 +164,8 @@ window.explorerScripts.ask = function (body, data, tools) {
     failed({ text }) {
       halt();
       worker.terminate();
-      start.hidden = start.disabled = ready = false;
+      starter.hidden = start.disabled = ready = false;
+      starter.after(progress, status);
       progress.hidden = true;
       tell(`The model could not be loaded or run: ${text}. Press Start to try again.`);
       changed();

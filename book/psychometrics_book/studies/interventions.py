@@ -113,6 +113,7 @@ def trajectories(
     *,
     measure_at: Iterable[int] | None = None,
     store: str | Path | None = None,
+    shipped: bool = True,
     progress: bool = True,
     **training: object,
 ) -> pd.DataFrame:
@@ -128,9 +129,10 @@ def trajectories(
     measure_at : iterable of int, optional
         Epochs after which to measure, besides 0; by default all epochs.
     store : str or Path, optional
-        The store of answers, which also contains the measurements; the project's shipped
-        measurements count as stored. Unfinished training is kept in the user's cache. A stopped
-        study resumes where it stopped and measures nothing twice.
+        The store of answers, which also contains the measurements; unfinished training is kept in
+        the user's cache. A stopped study resumes where it stopped and measures nothing twice.
+    shipped : bool
+        Whether the project's shipped measurements count as stored.
     progress : bool
         Whether to show a progress bar.
     **training
@@ -166,7 +168,7 @@ def trajectories(
     Reuben et al. (2024), sections 3.3.5 and 5, who fit the head once, before the model reads any
     text.
     """
-    check_flags(progress=progress)
+    check_flags(shipped=shipped, progress=progress)
     epochs = training.pop("epochs", 20)
     refit = _refitting(training.pop("refit", 0), training.pop("refit_on", "mnli"))
     seeds = training.pop("seeds", [training.get("seed", 0)])
@@ -182,16 +184,17 @@ def trajectories(
 
     errors: dict[str, RespondentError] = {}
     before, runs = _runs(respondents, questionnaires, texts, seeds, settings, refit, errors)
-    shipped = pd.read_csv(data_dir() / _SHIPPED)[_COLUMNS]
+    stored = pd.read_csv(data_dir() / _SHIPPED)[_COLUMNS]
+    stored = stored if shipped else stored.head(0)
     work = [(store, name, questionnaires, refit, [0], run) for name, run in before.items()]
-    tables = [shipped, *_all(work, shipped, "before", progress, errors)]
+    tables = [stored, *_all(work, stored, "before", progress, errors)]
     later = [epoch for epoch in measured if epoch]
     work = [
         (store, name, questionnaires, run_settings, later, run)
         for (name, *_), (run, run_settings) in runs.items()
         if name not in errors
     ]
-    tables += _all(work, shipped, "adapting", progress, errors)
+    tables += _all(work, stored, "adapting", progress, errors)
 
     runs = {key: run for key, run in runs.items() if key[0] not in errors}
     RespondentError.tell(errors, runs)
