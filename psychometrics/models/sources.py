@@ -261,19 +261,29 @@ def _find(name_or_path: str | Path) -> Source:
         except RespondentError as error:
             if error.kind not in ("network", "not found") or not folder.parent.is_dir():
                 raise
-            neighbours = [path.name for path in folder.parent.iterdir() if path.is_dir()]
-            close = difflib.get_close_matches(folder.name, neighbours, n=1)
-            correction = f"did you mean {folder.parent / close[0]}?" if close else "check the name."
-            raise RespondentError(
-                f"{folder}: there is no such folder here, and no such model was found on the hub; "
-                f"{correction}",
-                kind="not found",
-            ) from error
+            raise _missing_folder(folder) from error
 
+    raise _unknown_name(name)
+
+
+def _missing_folder(folder: Path) -> RespondentError:
+    """Return the error about a folder that is missing, with a folder of a similar name."""
+    neighbours = [path.name for path in folder.parent.iterdir() if path.is_dir()]
+    close = difflib.get_close_matches(folder.name, neighbours, n=1)
+    correction = f"did you mean {folder.parent / close[0]}?" if close else "check the name."
+    return RespondentError(
+        f"{folder}: there is no such folder here, and no such model was found on the hub; "
+        f"{correction}",
+        kind="not found",
+    )
+
+
+def _unknown_name(name: str) -> RespondentError:
+    """Return the error about a name that means nothing, with a member of a similar name."""
     members = [path.parent.name for path in (data_dir() / "population").glob("*/recipe.json")]
     close = difflib.get_close_matches(name, members, n=1)
     hint = f" (did you mean '{close[0]}'?)" if close else ""
-    raise RespondentError(
+    return RespondentError(
         f"There is no respondent {_quote(name)}{hint}: name a folder with a model, a hub id such "
         "as owner/model, or a member that `psychometrics population` lists.",
         kind="not found",

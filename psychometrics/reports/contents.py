@@ -64,6 +64,56 @@ _READINGS = {
 }
 _MARKS = {"no score": "✗", "fails": "✗", "passes": "✓", "placebo": "–"}
 
+# Tables on which verdicts about answers rest: name, title, columns and note, by their key.
+_DETAILS_OF_ANSWERS: dict[str, tuple[str, str, dict, str]] = {
+    "scales": (
+        "coefficients", "Other coefficients.",
+        {"about": "questionnaire", "title": "scale", "items": ("items", "d"),
+         "reversed": ("reversed", "d"), "alpha_ordinal": ("ordinal alpha", ".2f"),
+         "omega_total": ("omega total", ".2f"),
+         "omega_hierarchical": ("omega hierarchical", ".2f"),
+         "reliability_graded": ("graded reliability", ".2f"), "at_limit": "at a limit"},
+        "Report alpha for sums of answers. Ordinal alpha describes tendencies behind answers "
+        "to few options. Where omega hierarchical is much lower than omega total, the sum "
+        "mixes several things. Graded reliability is of abilities in a graded response model; "
+        "use it only if no item is at a limit.",
+    ),
+    "runs": (
+        "runs", "Runs are not respondents.",
+        {"about": "questionnaire", "title": "scale", "units": ("respondents", "d"),
+         "rows": ("rows", "d"), "between": ("variance between", ".3f"),
+         "within": ("within", ".3f"), "share": ("share between respondents", ".2f"),
+         "low": ("95 % from", ".2f"), "high": ("to", ".2f"),
+         "effective": ("independent rows", ".1f")},
+        "A thousand runs of one model tell much about that model and nothing about others.",
+    ),
+    "bias": (
+        "bias", "Trait or bias?",
+        {"about": "questionnaire", "title": "scale", "n": ("respondents", "d"),
+         "bias": ("share of bias", ".2f"), "low": ("95 % from", ".2f"), "high": ("to", ".2f"),
+         "random_low": ("random answers from", ".2f"), "random_high": ("to", ".2f"),
+         "habit": ("a habit", ".2f"), "error_part": ("error", ".2f"),
+         "alpha": ("alpha", ".2f"), "alpha_raw": ("alpha unreversed", ".2f")},
+        "A trait pushes answers to plain and to reversed items apart; a bias pushes both the "
+        "same way. If alpha without reversing is as high as alpha, it is not evidence of the "
+        "trait.",
+    ),
+    "styles": (
+        "styles", "Ways of answering.",
+        {"about": "questionnaire", "who": "respondents", "agreeing": ("agreeing", ".2f"),
+         "acquiescence": ("acquiescence", ".2f"), "extreme": ("extreme", ".2f"),
+         "middle": ("middle", ".2f"), "commonest": ("commonest", ".2f")},
+        "Agreeing and acquiescence run from −1 to 1; the others are shares of answers.",
+    ),
+    "verdicts": (
+        "verdicts", "Single respondents.",
+        {"about": "questionnaire", "scale_title": "scale", "judged": ("judged", "d"),
+         "✗": ("✗ not to be interpreted", "d"), "!": ("! with reservations", "d"),
+         "✓": ("✓ no flag", "d")},
+        "Each respondent is judged by its own answers; of more than 40, 40 are drawn.",
+    ),
+}  # fmt: skip
+
 
 def make_table(
     name: str,
@@ -488,6 +538,29 @@ def report_answers(
         text = state_scales_of_answers(rows)
         statements.append(Statement(about=titles[name], case=case, verdict=verdict, text=text))
 
+    read = answers.attrs.get("summary", {}).get("read", [])
+    details = [
+        *([_read(pd.DataFrame(read))] if read else []),
+        *_details_of_answers(tables, titles),
+        _rules(False),
+    ]
+    return Report(
+        kind="answers",
+        title=name,
+        about=" · ".join(about),
+        statements=statements,
+        tests=examine_answers(tables, titles, command),
+        results=_results_of_answers(scales, titles, cases),
+        details=[table for table in details if table.rows],
+        checklist=make_checklist(of_answers(answers)),
+        command=command,
+    )
+
+
+def _results_of_answers(
+    scales: pd.DataFrame, titles: Mapping[str, str], cases: list[tuple[str, str]]
+) -> Table:
+    """Return the main table, with the case and the verdict of each scale."""
     frame = scales.assign(
         about=scales["questionnaire"].map(titles),
         mark=[_MARKS[case] for case, _ in cases],
@@ -515,23 +588,7 @@ def report_answers(
         "respondents; it is shown with the values below which it stays in 95 of 100 samples of "
         "respondents who answer at random or merely prefer some options."
     )
-    read = answers.attrs.get("summary", {}).get("read", [])
-    details = [
-        *([_read(pd.DataFrame(read))] if read else []),
-        *_details_of_answers(tables, titles),
-        _rules(False),
-    ]
-    return Report(
-        kind="answers",
-        title=name,
-        about=" · ".join(about),
-        statements=statements,
-        tests=examine_answers(tables, titles, command),
-        results=make_table("scales", "Scales.", frame, columns, note),
-        details=[table for table in details if table.rows],
-        checklist=make_checklist(of_answers(answers)),
-        command=command,
-    )
+    return make_table("scales", "Scales.", frame, columns, note)
 
 
 def _details_of_answers(
@@ -544,56 +601,8 @@ def _details_of_answers(
         if len(table)
     }
     scale_titles = tables["scales"].set_index(["questionnaire", "scale"])["title"]
-    shares = "share between respondents"
-    specs = {
-        "scales": (
-            "coefficients", "Other coefficients.",
-            {"about": "questionnaire", "title": "scale", "items": ("items", "d"),
-             "reversed": ("reversed", "d"), "alpha_ordinal": ("ordinal alpha", ".2f"),
-             "omega_total": ("omega total", ".2f"),
-             "omega_hierarchical": ("omega hierarchical", ".2f"),
-             "reliability_graded": ("graded reliability", ".2f"), "at_limit": "at a limit"},
-            "Report alpha for sums of answers. Ordinal alpha describes tendencies behind answers "
-            "to few options. Where omega hierarchical is much lower than omega total, the sum "
-            "mixes several things. Graded reliability is of abilities in a graded response model; "
-            "use it only if no item is at a limit.",
-        ),
-        "runs": (
-            "runs", "Runs are not respondents.",
-            {"about": "questionnaire", "title": "scale", "units": ("respondents", "d"),
-             "rows": ("rows", "d"), "between": ("variance between", ".3f"),
-             "within": ("within", ".3f"), "share": (shares, ".2f"), "low": ("95 % from", ".2f"),
-             "high": ("to", ".2f"), "effective": ("independent rows", ".1f")},
-            "A thousand runs of one model tell much about that model and nothing about others.",
-        ),
-        "bias": (
-            "bias", "Trait or bias?",
-            {"about": "questionnaire", "title": "scale", "n": ("respondents", "d"),
-             "bias": ("share of bias", ".2f"), "low": ("95 % from", ".2f"), "high": ("to", ".2f"),
-             "random_low": ("random answers from", ".2f"), "random_high": ("to", ".2f"),
-             "habit": ("a habit", ".2f"), "error_part": ("error", ".2f"),
-             "alpha": ("alpha", ".2f"), "alpha_raw": ("alpha unreversed", ".2f")},
-            "A trait pushes answers to plain and to reversed items apart; a bias pushes both the "
-            "same way. If alpha without reversing is as high as alpha, it is not evidence of the "
-            "trait.",
-        ),
-        "styles": (
-            "styles", "Ways of answering.",
-            {"about": "questionnaire", "who": "respondents", "agreeing": ("agreeing", ".2f"),
-             "acquiescence": ("acquiescence", ".2f"), "extreme": ("extreme", ".2f"),
-             "middle": ("middle", ".2f"), "commonest": ("commonest", ".2f")},
-            "Agreeing and acquiescence run from −1 to 1; the others are shares of answers.",
-        ),
-        "verdicts": (
-            "verdicts", "Single respondents.",
-            {"about": "questionnaire", "scale_title": "scale", "judged": ("judged", "d"),
-             "✗": ("✗ not to be interpreted", "d"), "!": ("! with reservations", "d"),
-             "✓": ("✓ no flag", "d")},
-            "Each respondent is judged by its own answers; of more than 40, 40 are drawn.",
-        ),
-    }  # fmt: skip
     made = []
-    for key, (name, title, columns, note) in specs.items():
+    for key, (name, title, columns, note) in _DETAILS_OF_ANSWERS.items():
         if key in titled:
             frame = titled[key]
             if "scale_title" in columns:

@@ -222,20 +222,7 @@ def _ten_runs(assessment: Assessment) -> dict[str, Any]:
     runs = assessment.runs
     test = {"name": "ten runs"}
     if runs is None or runs["runs"].max() < 2:
-        if assessment.mode != "chat":
-            return test | {
-                "status": "not needed",
-                "done": "The model was asked once; asked again, it gives the same answers.",
-                "results": ["It counts as one respondent."],
-                "meaning": "No number of runs makes several respondents of one model.",
-            }
-        return test | {
-            "status": "not done",
-            "done": "The model was asked once.",
-            "results": ["How much its scores vary from run to run is not known."],
-            "meaning": "Runs show how repeatable a score is. Ten runs are not ten people.",
-            "command": assessment.command(runs=10),
-        }
+        return test | _without_runs(assessment)
 
     number_of_runs = int(runs["runs"].max())
     results = []
@@ -267,6 +254,24 @@ def _ten_runs(assessment: Assessment) -> dict[str, Any]:
         if overcounted
         else "More runs shrink the error of this model's score. They say nothing about other "
         "models.",
+    }
+
+
+def _without_runs(assessment: Assessment) -> dict[str, Any]:
+    """Describe the ten-runs test of a model that was asked once."""
+    if assessment.mode != "chat":
+        return {
+            "status": "not needed",
+            "done": "The model was asked once; asked again, it gives the same answers.",
+            "results": ["It counts as one respondent."],
+            "meaning": "No number of runs makes several respondents of one model.",
+        }
+    return {
+        "status": "not done",
+        "done": "The model was asked once.",
+        "results": ["How much its scores vary from run to run is not known."],
+        "meaning": "Runs show how repeatable a score is. Ten runs are not ten people.",
+        "command": assessment.command(runs=10),
     }
 
 
