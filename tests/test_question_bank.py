@@ -12,7 +12,7 @@ from psychometrics_book.exercises import is_right, listed
 
 
 @pytest.fixture(scope="module")
-def bank() -> list[question_bank.Question]:
+def bank() -> list[question_bank.BankQuestion]:
     return question_bank.questions()
 
 

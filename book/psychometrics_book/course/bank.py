@@ -28,7 +28,7 @@ _CHECK = re.compile(r"^(`{3,})\{check\}.*?^\1$", re.M | re.S)
 _REFERENCE = re.compile(r"\{[\w:]+\}`~?([^`<]*?)(?: ?<[^`]*>)?`")
 
 
-class Question(NamedTuple):
+class BankQuestion(NamedTuple):
     """An exercise with its answer."""
 
     name: str
@@ -40,17 +40,17 @@ class Question(NamedTuple):
     hints: dict[float, str]
 
 
-def questions() -> list[Question]:
+def questions() -> list[BankQuestion]:
     """Return the checked exercises in the order of the book."""
     texts = {chapter: _texts(chapter) for chapter in listed()["chapter"].unique()}
     return [
-        Question(name, row.chapter, *texts[row.chapter][name], *answer(name), _hints(name))
+        BankQuestion(name, row.chapter, *texts[row.chapter][name], *answer(name), _hints(name))
         for name, row in listed().iterrows()
         if name in texts[row.chapter]
     ]
 
 
-def questions_of_items(seed: int) -> list[Question]:
+def questions_of_items(seed: int) -> list[BankQuestion]:
     """Return the forty items with numbers of their own as questions, for the same course systems.
 
     Examples
@@ -59,7 +59,7 @@ def questions_of_items(seed: int) -> list[Question]:
     (40, 'seed-1-item-01')
     """
     return [
-        Question(
+        BankQuestion(
             f"seed-{seed}-item-{number:02}",
             row.chapter,
             _html(row.question),
@@ -130,7 +130,7 @@ def _html(text: str) -> str:
     return re.sub(r"FORMULA(\d+)END", lambda match: rf"\({formulas[int(match[1])]}\)", html)
 
 
-def moodle(bank: list[Question]) -> str:
+def moodle(bank: list[BankQuestion]) -> str:
     """Return the bank as Moodle XML, a category for each chapter."""
     quiz = ET.Element("quiz")
     chapter = None
@@ -167,7 +167,7 @@ def _text(parent: ET.Element, text: str) -> None:
     ET.SubElement(parent, "text").text = text
 
 
-def qti(bank: list[Question]) -> str:
+def qti(bank: list[BankQuestion]) -> str:
     """Return the bank as IMS QTI 1.2, one section for each chapter."""
     root = ET.Element("questestinterop")
     assessment = ET.SubElement(root, "assessment", ident="psychometrics", title="Exercises")
@@ -180,7 +180,7 @@ def qti(bank: list[Question]) -> str:
     return _written(root)
 
 
-def _qti_item(section: ET.Element, question: Question) -> None:
+def _qti_item(section: ET.Element, question: BankQuestion) -> None:
     item = ET.SubElement(section, "item", ident=question.name, title=question.name)
     presentation = ET.SubElement(item, "presentation")
     material = ET.SubElement(presentation, "material")
@@ -216,7 +216,7 @@ def _written(root: ET.Element) -> str:
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def solutions(bank: list[Question]) -> str:
+def solutions(bank: list[BankQuestion]) -> str:
     """Return answers and solutions for teachers, by chapter."""
     lines = ["# Solutions", "", "Keep this file from the class."]
     chapter = None

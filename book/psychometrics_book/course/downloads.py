@@ -11,7 +11,7 @@ import pandas as pd
 from psychometrics.paths import book_dir, data_dir
 
 from ..page import write_page
-from .bank import Question, moodle, qti, questions, questions_of_items, solutions
+from .bank import BankQuestion, moodle, qti, questions, questions_of_items, solutions
 from .items import items
 
 SEEDS = (1, 2, 3)
@@ -69,7 +69,7 @@ def _write_archive(path: Path) -> None:
             archive.writestr(zipfile.ZipInfo(name), text, zipfile.ZIP_DEFLATED)
 
 
-def _bank_files(folder: str, bank: list[Question]) -> dict[str, str]:
+def _bank_files(folder: str, bank: list[BankQuestion]) -> dict[str, str]:
     return {
         f"{folder}/moodle.xml": moodle(bank),
         f"{folder}/qti.xml": qti(bank),
