@@ -14,6 +14,7 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests.killing import fork_kernels, share_server
@@ -113,6 +114,8 @@ SMOKE = {
 Its commands need no file of an earlier snippet, no cluster and no bucket.
 """
 SHORT = re.compile(r"psychometrics (ask|(study )?check|scores)\b(?!.*(ray|s3:|runs/))")
+hypothesis.settings.register_profile("busy", deadline=None)  # a machine may be busy
+hypothesis.settings.load_profile("busy")
 gc.disable()  # until all is imported: millions of objects, none of which is garbage
 
 
