@@ -11,8 +11,11 @@ import pandas as pd
 import pytest
 
 import psychometrics as pm
+from psychometrics.measures.styles import empty_answers
 from psychometrics.modes import load_respondent
 from psychometrics.paths import book_dir
+from psychometrics.reports import five_tests
+from psychometrics.reports.answer_profiles import assess_answers
 from psychometrics.reports.contents import report_answers, report_comparison, report_profile
 from psychometrics.reports.own_base import equal_member, untouched_base
 from psychometrics.reports.pages import format_latex, format_markdown, render_page
@@ -287,3 +290,15 @@ def test_pages_about_several_models_and_about_answers_say_what_may_be_written():
     assert {statement.about for statement in report.statements} == {"Mini-IPIP"}
     assert [test.name for test in report.tests][2:4] == ["ten runs", "turn it round"]
     assert pm.pages.draw_alphas(tables["scales"], {"ipip20": "Mini-IPIP"}) is not None
+
+
+def test_answers_at_random_hardly_ever_pass_by_being_turned_round():
+    statuses = []
+    for seed in range(8):
+        answers = empty_answers("ipip20", "random", respondents=40, runs=1, seed=seed)
+        bias = assess_answers(answers, "ipip20")["bias"]
+        one_by_one = [bias[bias["title"] == title] for title in bias["title"]]
+        statuses += [five_tests._turned_answers(scale)["status"] for scale in one_by_one]
+
+    assert len(statuses) == 40
+    assert statuses.count("passed") <= 4  # 2.5 % of 40, and two standard deviations more
