@@ -479,6 +479,22 @@ def test_a_table_of_agreement_keys_the_items_and_names_one_respondents_part(twen
     assert row[["respondents", "items", "note"]].tolist() == [5, 20, ""]
 
 
+def test_a_respondent_that_shares_nothing_exceeds_its_null_with_others_in_5_of_100_draws(twenty):
+    rng = np.random.default_rng(1)
+    exceeded = 0
+    for _ in range(60):
+        alike = rng.normal(size=20) + 0.5 * rng.normal(size=(9, 20))
+        values = np.vstack([alike, rng.normal(size=20)])
+        row = _table(
+            pd.DataFrame(np.clip(3 + values, 1, 5), list("abcdefghij"), twenty.columns),
+            respondent="j",
+        )
+        assert row["null"] < row["null_with_others"], "others that agree make it wider"
+        exceeded += row["with_others"] > row["null_with_others"]
+
+    assert exceeded <= 8  # 5 % of 60, and three standard deviations more
+
+
 def test_who_has_gaps_or_one_score_for_all_items_is_left_out_of_the_agreement_and_counted(twenty):
     whole = _table(twenty.loc[["a", "b", "c"]])
     twenty.loc["d", twenty.columns[3]] = np.nan

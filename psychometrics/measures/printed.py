@@ -126,7 +126,7 @@ def possible_squares(
 
 
 def reconstruct_answers(
-    mean: str, sd: str, n: int, lowest: int, highest: int, parts: int = 1, seed: int = 0
+    mean: str, sd: str, n: int, lowest: int, highest: int, parts: int = 1
 ) -> pd.Series | None:
     """Return one sample with a printed mean and SD, where steps at random find one: SPRITE.
 
@@ -137,8 +137,6 @@ def reconstruct_answers(
     ----------
     mean, sd, n, lowest, highest, parts
         As in :func:`possible_squares`.
-    seed : int
-        Seed of the steps.
 
     Returns
     -------
@@ -156,7 +154,7 @@ def reconstruct_answers(
     {1: 5, 5: 5}
     """
     squares = possible_squares(mean, sd, n, lowest, highest, parts)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     low = lowest * parts
     high = highest * parts
     for total, allowed in squares.items():
@@ -296,12 +294,12 @@ def habit_of_correlation(r: float, items: tuple[int, int], reverse_keyed: tuple[
     return float(optimize.brentq(missing, 0, 0.999))
 
 
-def repeated_answers_test(
-    f: float, df: int, n: int, units: int, correlation: float = 1.0
-) -> tuple[float, float]:
+def repeated_answers_test(f: float, df: int, n: int, units: int) -> tuple[float, float]:
     r"""Return F and p of a test whose n rows are repeated answers of fewer respondents.
 
-    .. math:: F' = \frac{F}{1 + (m - 1)\,\rho}, \qquad m = n / \text{units}
+    The rows of a respondent are taken as copies of one another, m for each:
+
+    .. math:: F' = F / m, \qquad m = n / \text{units}
 
     with the residual degrees of freedom of as many rows as respondents.
 
@@ -311,8 +309,6 @@ def repeated_answers_test(
         F as printed (the square of t) and its first degrees of freedom.
     n, units : int
         Number of rows of the test, and of respondents that gave them, equally many each.
-    correlation : float
-        Intraclass correlation of a respondent's rows; 1 if they are copies of one another.
 
     Returns
     -------
@@ -321,7 +317,7 @@ def repeated_answers_test(
 
     References
     ----------
-    Kish (1965) for the design effect.
+    Kish (1965) for the design effect, with an intraclass correlation of 1.
 
     Examples
     --------
@@ -333,7 +329,7 @@ def repeated_answers_test(
     [1.6, 0.222]
     """
     check_numbers(n=n, units=units, df=df)
-    smaller = f / (1 + (n / units - 1) * correlation)
+    smaller = f * units / n
     rest = units - df - 1
     return smaller, float(stats.f.sf(smaller, df, rest)) if rest > 0 else np.nan
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from ..checks import check_columns
 from ..measures.scoring import keyed_items
@@ -49,9 +50,10 @@ def agreement_table(
         null, p``, from :func:`psychometrics.nulls.evidence.profile_agreement` of keyed item scores;
         ``scale_by_key``, the part of the agreement that lies between items of different scales or
         keys, and ``share``, that part divided by the agreement, if it is positive; ``p_beyond``, of
-        the rest; ``with_others``, the named respondent's mean correlation with the others; and
-        ``note``, which says who was left out or why there is no agreement. The parts are missing if
-        all items belong to one scale and are keyed alike.
+        the rest; ``with_others``, the named respondent's mean correlation with the others, and
+        ``null_with_others``, the 95 % point of it if only this respondent's scores are dealt anew;
+        and ``note``, which says who was left out or why there is no agreement. The parts are
+        missing if all items belong to one scale and are keyed alike.
 
     Examples
     --------
@@ -69,7 +71,7 @@ def agreement_table(
 
     columns = ["questionnaire", "respondents", "items", "agreement", "low", "high", "null", "p"]
     columns += ["scale_by_key", "share", "p_beyond"]
-    columns += ["note"] if respondent is None else ["with_others", "note"]
+    columns += ["note"] if respondent is None else ["with_others", "null_with_others", "note"]
     return pd.DataFrame(rows).reindex(columns=columns)
 
 
@@ -109,8 +111,12 @@ def _agree(
         row["share"] = result["between"] / result["value"] if result["value"] > 0 else np.nan
 
     if respondent in usable.index:
-        correlations = np.corrcoef(usable)[usable.index.get_loc(respondent)]
-        row["with_others"] = (correlations.sum() - 1) / (len(usable) - 1)
+        profiles = stats.zscore(usable.to_numpy(), axis=1)
+        place = usable.index.get_loc(respondent)
+        others = np.delete(profiles, place, axis=0).mean(axis=0) / profiles.shape[1]
+        dealt = np.random.default_rng(0).permuted(np.tile(profiles[place], (draws, 1)), axis=1)
+        row["with_others"] = profiles[place] @ others
+        row["null_with_others"] = np.quantile(dealt @ others, 0.95)
 
     return row | {"note": "; ".join(notes)}
 

@@ -30,6 +30,7 @@ from ..measures.printed import (
 )
 from ..questionnaires import Questionnaire, load_questionnaire, questionnaire_names
 from .report import Column, Report, Statement, Table
+from .sentences import show_p
 
 _Text = Annotated[str, BeforeValidator(str)]
 _Number = Annotated[str, BeforeValidator(str), Field(pattern=r"^[-+]?\d*\.?\d+$")]
@@ -368,8 +369,8 @@ def _check_unit(row: PrintedScale) -> Iterator[Finding]:
     as_one = compare_means(float(row.mean), 0, 1, *people).iloc[0]  # type: ignore[arg-type]
     stays = (as_people["p"] < 0.05) == (as_one["p"] < 0.05)
     sentence = (
-        f"As {row.n} people the model differs from people with p {_print_p(as_people['p'])}; as "
-        f"one respondent with p {_print_p(as_one['p'])}."
+        f"As {row.n} people the model differs from people with {show_p(as_people['p'])}; as "
+        f"one respondent with {show_p(as_one['p'])}."
     )
     yield Finding("unit", "stays" if stays else "changes", sentence, as_one["p"])
 
@@ -388,15 +389,11 @@ def _check_repeats(row: PrintedScale) -> Iterator[Finding]:
     else:
         result = "stays" if (p < 0.05) == (printed < 0.05) else "changes"
         sentence = (
-            f"With {row.n} rows as respondents p is {_print_p(printed)}; if the "
+            f"With {row.n} rows as respondents {show_p(printed)}; if the "
             f"{row.n / row.models:g} rows of a model are copies of one another, F = "
-            f"{statistic:.2f} and p {_print_p(p)} with {row.models} models."
+            f"{statistic:.2f} and {show_p(p)} with {row.models} models."
         )
     yield Finding("unit of the test", result, sentence, p)
-
-
-def _print_p(p: float) -> str:
-    return "below .001" if p < 0.001 else f"{p:.3f}"
 
 
 # --- reading

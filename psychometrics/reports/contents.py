@@ -37,6 +37,7 @@ _AGREEMENT = {
     "share": ("share", ".0%"),
     "p_beyond": ("p beyond", "p"),
     "with_others": ("this model with others", ".3f"),
+    "null_with_others": ("its answers dealt at random, up to", ".3f"),
     "note": "note",
 }
 _AGREEMENT_NOTE = (

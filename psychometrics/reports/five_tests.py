@@ -15,7 +15,7 @@ import pandas as pd
 from ..formats import number
 from ..measures.norms import compare_means
 from .report import NamedTest
-from .sentences import read_scale
+from .sentences import read_questionnaire, show_p
 
 if TYPE_CHECKING:
     from .assessments import Assessment
@@ -107,15 +107,11 @@ def _impostors_by_heads(assessment: Assessment) -> dict[str, Any]:
         }
 
     results: list[str] = []
-    for _, row in assessment.scores.iterrows():
-        flags = assessment.flags[assessment.flags["questionnaire"] == row["questionnaire"]]
-        nulls = assessment.nulls
-        in_scale = (nulls["questionnaire"] == row["questionnaire"]) & (
-            nulls["scale"] == row["scale"]
-        )
-        reading = read_scale(row, flags, nulls[in_scale])
-        name = _scale_name(assessment, row)
-        results.append(f"{name}: {reading.impostors} of {reading.drawn} are as far from zero.")
+    for questionnaire, scales in assessment.scores.groupby("questionnaire", sort=False):
+        readings = read_questionnaire(assessment, str(questionnaire))
+        for (_, row), reading in zip(scales.iterrows(), readings, strict=True):
+            name = _scale_name(assessment, row)
+            results.append(f"{name}: {reading.impostors} of {reading.drawn} are as far from zero.")
 
     results += _compare_terms(assessment)
     status = _worst(_of_check(assessment, "terms", "score")["mark"])
@@ -198,16 +194,19 @@ def _weather(assessment: Assessment) -> dict[str, Any]:
     placebo = scores.loc[sizes[is_placebo].idxmax()]
     results = [f"{_scale_name(assessment, placebo)}: {number(placebo['score'], '.3f')}."]
     is_nearer = ~is_placebo & (sizes <= sizes[is_placebo].max())
-    exceeds = not is_nearer.any()
     status = "open"
-    if to_prompts:
-        status = "passed" if exceeds else "failed"
+    if to_prompts and is_nearer.any():
+        status = "failed"
         meaning = "A questionnaire about nothing scores as far from zero as a real one."
-        if exceeds:
+        names = [_scale_name(assessment, row) for _, row in scores[is_nearer].iterrows()]
+        results.append(f"No farther from zero: {'; '.join(names)}.")
+    elif to_prompts:
+        ends = scores[["low", "high"]].abs()
+        nearest = ends.min(axis=1).where(scores["low"] * scores["high"] > 0, 0.0)
+        meaning = "Every real scale scores farther from zero, but the intervals overlap."
+        if nearest[~is_placebo].min() > ends[is_placebo].max(axis=None):
+            status = "passed"
             meaning = "Every real scale scores farther from zero than the placebo."
-        else:
-            names = [_scale_name(assessment, row) for _, row in scores[is_nearer].iterrows()]
-            results.append(f"No farther from zero: {'; '.join(names)}.")
 
     return test | {
         "status": status,
@@ -231,17 +230,14 @@ def _ten_runs(assessment: Assessment) -> dict[str, Any]:
         text = f"{row['title']}: SD over runs {number(row['sd'], '.2f')}"
         norm = _first_norm(assessment, row)
         if norm is not None:
-            p_values = [
-                compare_means(
-                    [row["mean"]], [sd], [n], [norm["norm_mean"]], [norm["norm_sd"]],
-                    [norm["norm_n"]],
-                )["p"].iloc[0]
-                for sd, n in ((row["sd"], number_of_runs), (0.0, 1))
-            ]  # fmt: skip
-            overcounted |= p_values[0] < 0.05 <= p_values[1]
+            people = ([norm[name]] * 2 for name in ("norm_mean", "norm_sd", "norm_n"))
+            spreads = [row["sd"], 0.0]
+            tested = compare_means([row["mean"]] * 2, spreads, [number_of_runs, 1], *people)
+            as_people, as_one = tested["p"]
+            overcounted |= as_people < 0.05 <= as_one
             text += (
-                f"; against people, as {number_of_runs} people {_show_p(p_values[0])}, as one "
-                f"respondent {_show_p(p_values[1])}"
+                f"; against people, as {number_of_runs} people {show_p(as_people)}, as one "
+                f"respondent {show_p(as_one)}"
             )
         results.append(text)
 
@@ -273,12 +269,6 @@ def _without_runs(assessment: Assessment) -> dict[str, Any]:
         "meaning": "Runs show how repeatable a score is. Ten runs are not ten people.",
         "command": assessment.command(runs=10),
     }
-
-
-def _show_p(value: float) -> str:
-    """Return a p value with its sign."""
-    shown = number(float(value), "p")
-    return f"p {shown}" if shown[0] in "<>" else f"p = {shown}"
 
 
 def _first_norm(assessment: Assessment, row: pd.Series) -> pd.Series | None:
@@ -358,11 +348,12 @@ def _twin(assessment: Assessment) -> dict[str, Any]:
 
     texts = [
         f"{assessment.short_title(row.questionnaire)}: its items correlate "
-        f"{number(row.with_others, '.2f')} with those of {row.respondents - 1} others (all agree "
-        f"{number(row.agreement, '.2f')}; dealt out at random up to {number(row.null, '.2f')})."
+        f"{number(row.with_others, '.2f')} with those of {row.respondents - 1} others (dealt at "
+        f"random up to {number(row.null_with_others, '.2f')}; all agree "
+        f"{number(row.agreement, '.2f')})."
         for row in compared.itertuples()
     ]
-    repeats = compared["with_others"] > compared["null"]
+    repeats = compared["with_others"] > compared["null_with_others"]
     status = "passed" if repeats.all() else "failed"
     return test | {
         "status": status,

@@ -359,6 +359,18 @@ def show_alpha(value: float) -> str:
     return "below −1" if value < -1 else number(value, ".2f")
 
 
+def show_p(value: float) -> str:
+    """Return a p value with its sign.
+
+    Examples
+    --------
+    >>> show_p(0.0002), show_p(0.04)
+    ('p < .001', 'p = .040')
+    """
+    shown = number(float(value), "p")
+    return f"p {shown}" if shown[0] in "<>" else f"p = {shown}"
+
+
 def lower_first(title: str) -> str:
     """Return a title as it stands within a sentence.
 
