@@ -115,7 +115,8 @@ def execute(folder: Path, progress: bool = True) -> dict[str, float]:
 
     A chapter mostly uses one core, and two chapters fit into the memory of a small machine. The
     slowest chapters come first: one fills the store, the other trains models. The others follow
-    from the last to the first, since the first chapters wait for answers that fill the store. A
+    from the last to the first, and then the pages of records, since the first chapters and the
+    records use answers that fill the store. A
     notebook whose metadata list chapters under ``reads`` (names in which a star matches any text)
     comes after all others, in order; it is executed again if one of these chapters has changed.
 
@@ -138,7 +139,8 @@ def execute(folder: Path, progress: bool = True) -> dict[str, float]:
     """
     from tqdm import tqdm
 
-    names = sorted(_notebook_names(), key=lambda name: (name in _LONGEST, name), reverse=True)
+    names = sorted(_notebook_names(), reverse=True)
+    names.sort(key=lambda name: (name not in _LONGEST, name.startswith("records")))
     sources = {name: notebooks_dir() / f"{name}.ipynb" for name in names}
     texts = {name: path.read_text("utf-8") for name, path in sources.items()}
     chapters_read = {name: _chapters_read(text, names) for name, text in texts.items()}
