@@ -20,13 +20,11 @@ from ..data import NLI_LABELS, shipped
 from ..exceptions import RespondentError
 from ..paths import data_dir
 from .loading import load_config, load_model, load_tokenizer
-from .sources import SMOLLM2, base_path, find
+from .sources import SMOLLM2, Source, base_path, find
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
-
-    from .sources import Source
 
 
 def load_embedded(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:

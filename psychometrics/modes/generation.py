@@ -17,7 +17,7 @@ from ..exceptions import ParameterError, RespondentError
 from ..models.chat_templates import fill_template
 from ..models.lengths import batch_rows, check_length, vocabulary_size
 from .mode import Identity
-from .prompting import _compute_first
+from .prompting import _compute_batches
 from .replies import THOUGHT_MARK, THOUGHTS_BEGUN
 
 if TYPE_CHECKING:
@@ -137,12 +137,8 @@ def replies(
         return _generate(model, texts, max_tokens, ends, tokenizer.pad_token_id, choose)
 
     written: dict[int, _WrittenReply] = {}
-    waiting = sorted(range(count), key=lambda i: len(encoded[i]))
-    while waiting:
-        places, out = _compute_first(waiting[:batch], generate, identity)
-        batch = len(places)
-        waiting = waiting[batch:]
-
+    order = sorted(range(count), key=lambda i: len(encoded[i]))
+    for places, out in _compute_batches(order, batch, generate, identity):
         for i, row in zip(places, out, strict=True):
             end = next((at for at, token in enumerate(row) if token in ends), None)
             written[i] = {

@@ -28,11 +28,15 @@ from ..models.loading import decodes, load_config, load_model, to_device
 from ..models.onnx_classifiers import ONNXClassifier
 from ..models.sources import Source
 from ..paths import data_dir
+from ..questionnaires import Questionnaire
+from .mode import Asking, Identity
 from .nli_labels import _find_entailment, _infer_labels, labels_from_names, output_names
 from .prompting import (
     PromptMode,
     _all_equal,
     _compute_first,
+    _Probabilities,
+    _Prompt,
     _PromptRespondent,
     find_runnable,
 )
@@ -40,10 +44,6 @@ from .prompting import (
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
-
-    from ..questionnaires import Questionnaire
-    from .mode import Asking, Identity
-    from .prompting import Probabilities, Prompt
 
 PROBABILITIES = ("entailment", "neutral", "contradiction")
 _Features = dict[str, list[int]]  # a text's token ids, optionally with types and a mask
@@ -137,13 +137,13 @@ class NLIRespondent(_PromptRespondent):
         low, high = proportion_confint(right.sum(), len(right), method="wilson")
         return float(right.mean()), low, high, guess
 
-    def _answer_labelled(self) -> tuple[Probabilities, pd.Series]:
+    def _answer_labelled(self) -> tuple[_Probabilities, pd.Series]:
         """Return the answers to the labelled pairs, and their labels."""
         labelled = pd.read_csv(data_dir() / "nli_label_pairs.csv")
         pairs = zip(labelled["premise"], labelled["hypothesis"], strict=True)
         return self.answer(pairs), labelled["label"]
 
-    def batches(self, prompts: Sequence[Prompt]) -> Iterator[tuple[list[Prompt], Probabilities]]:
+    def batches(self, prompts: Sequence[_Prompt]) -> Iterator[tuple[list[_Prompt], _Probabilities]]:
         """Yield pairs with their answers, shape (n, 3), batch by batch."""
         unique = sorted(set(prompts))
         encoded = self._encode(unique)
@@ -163,11 +163,11 @@ class NLIRespondent(_PromptRespondent):
             pooled = np.full((len(values), 3 - values.shape[1]), np.nan, dtype=values.dtype)
             yield [unique[i] for i in batch], np.hstack([values, pooled])
 
-    def _order(self, pairs: list[Prompt], encoded: list[_Features]) -> list[int]:
+    def _order(self, pairs: list[_Prompt], encoded: list[_Features]) -> list[int]:
         """Return the order of pairs, longest first, so that memory runs out early or never."""
         return sorted(range(len(pairs)), key=lambda i: (-len(encoded[i]["input_ids"]), i))
 
-    def _encode(self, pairs: list[Prompt]) -> list[_Features]:
+    def _encode(self, pairs: list[_Prompt]) -> list[_Features]:
         """Return unpadded token ids of each pair; cut pairs that are too long, with a warning."""
         encoded = self._tokenize(pairs, truncation=False)
         ids = [features["input_ids"] for features in encoded]
@@ -187,7 +187,7 @@ class NLIRespondent(_PromptRespondent):
 
         return encoded
 
-    def _tokenize(self, pairs: list[Prompt], **options: Any) -> list[_Features]:
+    def _tokenize(self, pairs: list[_Prompt], **options: Any) -> list[_Features]:
         joined = None if options.get("truncation") else _tokenize_once(self.tokenizer, pairs)
         if joined:
             return joined
@@ -196,12 +196,12 @@ class NLIRespondent(_PromptRespondent):
         columns = self.tokenizer(premises, hypotheses, padding=False, verbose=False, **options)
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
-    def _probabilities(self, features: list[_Features]) -> Probabilities:
+    def _probabilities(self, features: list[_Features]) -> _Probabilities:
         """Return the probabilities of one batch, (n, 3) in the model's own order, float32."""
         import torch
 
         with torch.inference_mode():
-            values: Probabilities = self._logits(features).softmax(dim=-1).cpu().numpy()
+            values: _Probabilities = self._logits(features).softmax(dim=-1).cpu().numpy()
         return values
 
     def _logits(self, features: list[_Features]) -> torch.Tensor:
@@ -264,7 +264,7 @@ class _WordsRespondent(NLIRespondent):
 
         super().__init__(model, tokenizer, identity)
 
-    def _tokenize(self, pairs: list[Prompt], **options: Any) -> list[_Features]:
+    def _tokenize(self, pairs: list[_Prompt], **options: Any) -> list[_Features]:
         from ..models.vectors import worded
 
         texts = worded(pairs, self.wording)
@@ -273,7 +273,7 @@ class _WordsRespondent(NLIRespondent):
             rows = [row[-options["max_length"] :] for row in rows]
         return [{"input_ids": row} for row in rows]
 
-    def _order(self, pairs: list[Prompt], encoded: list[_Features]) -> list[int]:
+    def _order(self, pairs: list[_Prompt], encoded: list[_Features]) -> list[int]:
         """Return the order of pairs, longest first, with pairs that share a premise together."""
         longest: dict[str, int] = {}
         for (premise, _), features in zip(pairs, encoded, strict=True):
@@ -319,10 +319,10 @@ class _ONNXRespondent(NLIRespondent):
             )
         self.order = self._label_order(names)
 
-    def _tokenize(self, pairs: list[Prompt], **options: Any) -> list[_Features]:
+    def _tokenize(self, pairs: list[_Prompt], **options: Any) -> list[_Features]:
         return self._classifier.tokenize(pairs, options.get("max_length"))
 
-    def _probabilities(self, features: list[_Features]) -> Probabilities:
+    def _probabilities(self, features: list[_Features]) -> _Probabilities:
         return self._classifier.probabilities(features)
 
 
@@ -353,7 +353,7 @@ def _run_grouped(
 
 
 def _tokenize_once(
-    tokenizer: PreTrainedTokenizerBase, pairs: Sequence[Prompt]
+    tokenizer: PreTrainedTokenizerBase, pairs: Sequence[_Prompt]
 ) -> list[_Features] | None:
     """Tokenize pairs, splitting each text only once.
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,10 +32,7 @@ from .chat import _ask_first_tokens
 from .messages import _shorten_system, messages, option_labels
 from .mode import Asking, Identity
 from .nli import NLI, PROBABILITIES
-from .prompting import _check_finite, _compute_first
-
-if TYPE_CHECKING:
-    from .prompting import Prompt
+from .prompting import _check_finite, _compute_batches, _Prompt
 
 _BATCH = 16
 # Shortest common beginning of a batch that is worth reading separately.
@@ -172,12 +169,6 @@ def _write_prompt(
     return "".join(system), user  # a file's own prompt may have no system text
 
 
-def _join_prompt(prompt: tuple[str, str]) -> str:
-    """Return the text that a base model continues."""
-    system, user = prompt
-    return f"{system}\n{user}\nAnswer:" if system else user
-
-
 def _write_sentence(label: str) -> str:
     """Turn an option into a sentence in the first person that can follow a statement.
 
@@ -247,7 +238,7 @@ def _score_by_entailment(
 ) -> pd.DataFrame:
     """Return options with their probabilities from an NLI classifier."""
     rows = rows.sort_values("is_baseline", kind="stable", ignore_index=True)
-    pairs: list[Prompt] = list(zip(rows["prompt"], rows["reply"], strict=True))
+    pairs: list[_Prompt] = list(zip(rows["prompt"], rows["reply"], strict=True))
     keys = {pair: key_of(asking.identity.fingerprint, *pair) for pair in pairs}
     NLI("nli").ask_missing(asking, keys, stored, len(keys))
     answers = stored.rows.loc[[keys[pair] for pair in pairs], list(PROBABILITIES)].to_numpy()
@@ -447,7 +438,7 @@ class _ReplyScorer:
 
         if self.decodes:
             return self.tokenizer(f"{system}\n{user}\n")["input_ids"], ""
-        ids = self._tokens(_join_prompt(prompt))
+        ids = self._tokens(f"{system}\n{user}\nAnswer:" if system else user)
         start = self.tokenizer.bos_token_id
         if start is not None:
             ids = [start, *ids]
@@ -459,21 +450,18 @@ class _ReplyScorer:
         for number, (context, ids) in enumerate(sequences):
             groups.setdefault(tuple(context + ids[:-1]), []).append(number)
 
-        waiting = list(groups)
+        distinct = list(groups)
         scored = {}
-        check_length([list(tokens) for tokens in waiting], self.model, self.tokenizer)
-        longest = max(map(len, waiting))
+        check_length([list(tokens) for tokens in distinct], self.model, self.tokenizer)
+        longest = max(map(len, distinct))
         size = batch_rows(self.model.config, self.device, self.identity.precision, longest, _BATCH)
 
         def compute(batch: list[tuple[int, ...]]) -> tuple[int, torch.Tensor]:
             place = min(len(sequences[number][0]) for row in batch for number in groups[row]) - 1
             return place, self._logits_from(batch, place)
 
-        while waiting:
-            batch, (place, logits) = _compute_first(waiting[:size], compute, self.identity)
-            size = len(batch)
-            waiting = waiting[size:]
-
+        batches = _compute_batches(distinct, size, compute, self.identity)
+        for batch, (place, logits) in batches:
             for row, tokens in enumerate(batch):
                 for number in groups[tokens]:
                     context, ids = sequences[number]

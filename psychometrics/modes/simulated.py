@@ -87,8 +87,8 @@ class Simulated(Mode):
         table = answers(questionnaire, traits, **conditions)
         asking.bar.expect(len(table))
         asking.bar.update(len(table))
-        shown = ("discrimination", "difficulty_sd", "acquiescence")
-        return table.assign(**{name: conditions[name] for name in shown})
+        names = ("discrimination", "difficulty_sd", "acquiescence")
+        return table.assign(**{name: conditions[name] for name in names})
 
 
 def draw_traits(
@@ -187,12 +187,12 @@ def answers(questionnaire: Questionnaire, traits: pd.DataFrame, **conditions: An
     ]
 
     size = settings["runs"], len(items), len(traits)
-    drawn = np.empty(size)
+    chosen = np.empty(size)
     for run in range(settings["runs"]):
         chances = _stream(seed, _ANSWERS, run).random((len(traits), len(items)))
         for number, (values, shares) in enumerate(options):
             below = chances[:, [number]] > shares.cumsum(axis=1)[:, :-1]
-            drawn[run, number] = values[below.sum(axis=1)]
+            chosen[run, number] = values[below.sum(axis=1)]
 
     who, runs, numbers = (indices.ravel() for indices in np.indices((size[2], *size[:2])))
     table = pd.DataFrame(
@@ -201,7 +201,7 @@ def answers(questionnaire: Questionnaire, traits: pd.DataFrame, **conditions: An
             "mode": "simulated",
             "run": runs + 1,
             "item_id": pd.Index([item.id for item in items]).take(numbers),
-            "value": drawn.transpose(2, 0, 1).ravel(),
+            "value": chosen.transpose(2, 0, 1).ravel(),
             "status": "ok",
         }
     )
