@@ -7,7 +7,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
@@ -21,7 +21,7 @@ from ..models.devices import computing_on, resolve_device
 from ..modes import mode_named
 from ..modes.mode import Asking, Identity
 from ..progress import Progress
-from ..questionnaires import Questionnaire
+from ..questionnaires import AnyQuestionnaires
 from ..store import watched
 from .plan import _Participant, _Plan
 
@@ -37,7 +37,7 @@ _KINDS = {
 
 
 def ask(
-    questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
+    questionnaires: AnyQuestionnaires,
     respondents: object,
     store: str | Path | None = None,
     mode: str = "nli",
@@ -198,7 +198,7 @@ def _check_engine(
 
 
 def ask_ways(
-    questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
+    questionnaires: AnyQuestionnaires,
     respondents: object,
     ways: Mapping[str, Mapping[str, Any]],
     mode: str = "chat",

@@ -10,7 +10,6 @@ They are in one file because they share the nulls and the jackknife intervals.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,7 @@ from scipy import special
 
 from ..checks import as_numbers, check_columns, check_names, check_numbers
 from ..exceptions import ParameterError
-from ..questionnaires import Questionnaire, Scale, load_questionnaires
+from ..questionnaires import AnyQuestionnaires, Questionnaire, Scale, load_questionnaires
 from .intervals import _leave_out, jackknife_half_width
 from .reliability import _coefficient_interval, alphas
 from .scoring import keyed_items
@@ -30,10 +29,7 @@ _ROUNDING = 1e-12
 
 
 def bias_shares(
-    items: pd.DataFrame,
-    questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
-    draws: int = 200,
-    seed: int = 0,
+    items: pd.DataFrame, questionnaires: AnyQuestionnaires, draws: int = 200, seed: int = 0
 ) -> pd.DataFrame:
     r"""Return the shares of trait and bias in respondents' differences, with intervals and nulls.
 
@@ -260,9 +256,7 @@ def random_share(respondents: int) -> pd.Series:
     return pd.Series(row | {"sd": 1 / (2 * np.sqrt(respondents - 1))})
 
 
-def orthogonality(
-    questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
-) -> pd.DataFrame:
+def orthogonality(questionnaires: AnyQuestionnaires) -> pd.DataFrame:
     r"""Return every scale's response orthogonality, and the bias and alpha due to habits alone.
 
     Response orthogonality is the share of items for which trait and bias point in opposite
@@ -343,10 +337,7 @@ def orthogonality(
     return pd.DataFrame(rows)
 
 
-def runs_and_units(
-    items: pd.DataFrame,
-    questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
-) -> pd.DataFrame:
+def runs_and_units(items: pd.DataFrame, questionnaires: AnyQuestionnaires) -> pd.DataFrame:
     r"""Return the variance of scale scores between units and within units.
 
     Runs of one model are not respondents. With the mean squares between and within units and
@@ -449,9 +440,7 @@ def _variance_components(scores: pd.Series) -> dict[str, float]:
     return row | dict(zip(names, map(float, values), strict=True))
 
 
-def _load_scales(
-    questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
-) -> list[tuple[Questionnaire, Scale]]:
+def _load_scales(questionnaires: AnyQuestionnaires) -> list[tuple[Questionnaire, Scale]]:
     """Return all scales, each with its questionnaire."""
     loaded = load_questionnaires(questionnaires, texts=False)
     pairs = [(questionnaire, scale) for questionnaire in loaded for scale in questionnaire.scales]

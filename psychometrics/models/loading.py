@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ..checks import check_choice
 from ..exceptions import RespondentError, out_of_memory
 from .chat_templates import _check_template
-from .model_files import TOKENIZER_FILES, read_json
+from .model_files import _TOKENIZER_FILES, read_json
 from .sources import Source, find
 
 if TYPE_CHECKING:
@@ -341,7 +341,7 @@ def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
 
     if source.base is not None:
         adapter = source.local_folder
-        if any((adapter / file).is_file() for file in TOKENIZER_FILES):
+        if any((adapter / file).is_file() for file in _TOKENIZER_FILES):
             folder = adapter  # it may have a padding token that the base lacks
 
     settings = folder / "tokenizer_config.json"

@@ -11,9 +11,9 @@ from typing import Any
 from ..exceptions import RespondentError
 from ..files import digest_text, known_sha256
 
-TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "spm.model",
-                   "sentencepiece.bpe.model", "tokenizer.model")  # fmt: skip
-"""Files that hold a tokenizer's vocabulary; a model needs one of these."""
+# Files that hold a tokenizer's vocabulary; a model needs one of these.
+_TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "spm.model",
+                    "sentencepiece.bpe.model", "tokenizer.model")  # fmt: skip
 # Files besides the weights that determine a model's answers.
 _SETTINGS_FILES = {
     "config.json",
@@ -27,7 +27,7 @@ _SETTINGS_FILES = {
     "special_tokens_map.json",
     "added_tokens.json",
     "merges.txt",
-    *TOKENIZER_FILES,
+    *_TOKENIZER_FILES,
 }
 _UNSAFE_WEIGHTS = re.compile(r"(pytorch_|tf_|flax_)?model\b.*\.(bin|pt|pth|ckpt|h5|msgpack)")
 _WHOLE_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
@@ -100,9 +100,9 @@ def _check_files(name: str, files: set[str]) -> None:
                 "another library: convert it to model.safetensors (load it where you trust it and "
                 "call save_pretrained)"
             )
-    elif not files & set(TOKENIZER_FILES):
+    elif not files & set(_TOKENIZER_FILES):
         why = "has no tokenizer: save its tokenizer there with save_pretrained"
-    elif files & set(TOKENIZER_FILES) == {"vocab.json"} and "merges.txt" not in files:
+    elif files & set(_TOKENIZER_FILES) == {"vocab.json"} and "merges.txt" not in files:
         why = "has the vocab.json of its tokenizer without merges.txt: copy merges.txt there, too"
     else:
         return

@@ -18,7 +18,7 @@ from ..models.chat_templates import fill_template
 from ..models.lengths import batch_rows, check_length, vocabulary_size
 from .mode import Identity
 from .prompting import _compute_batches
-from .replies import THOUGHT_MARK, THOUGHTS_BEGUN
+from .replies import _THOUGHT_MARK, _THOUGHTS_BEGUN
 
 if TYPE_CHECKING:
     import torch
@@ -161,8 +161,8 @@ def _decode(tokenizer: PreTrainedTokenizerBase, prompt: list[int], tokens: list[
     special = {n for n, token in tokenizer.added_tokens_decoder.items() if token.special}
     named = {n: str(tokenizer.convert_ids_to_tokens(n)) for n in special.intersection(tokens)}
     has_channels = "<|channel|>" in named.values()
-    marks = {n for n, name in named.items() if THOUGHT_MARK.fullmatch(name) or has_channels}
-    begun = THOUGHTS_BEGUN.search(str(tokenizer.decode(prompt[-_MARK_TOKENS:])))
+    marks = {n for n, name in named.items() if _THOUGHT_MARK.fullmatch(name) or has_channels}
+    begun = _THOUGHTS_BEGUN.search(str(tokenizer.decode(prompt[-_MARK_TOKENS:])))
     text = begun[0].strip() if begun else ""
 
     if marks:

@@ -77,10 +77,10 @@ _BEGINS = (
     r"|<\|(?:START_THINKING|begin_of_thought)\|>"
 )
 _ENDS = rf"</(?:{_THINKING})>|\[/THINK\]|◁/think▷|<unused95>|<\|(?:END_THINKING|end_of_thought)\|>"
-THOUGHT_MARK = re.compile(rf"{_BEGINS}|{_ENDS}", re.IGNORECASE)
-"""The marks before and after a model's thoughts."""
-THOUGHTS_BEGUN = re.compile(rf"(?:{_BEGINS})\s*\Z", re.IGNORECASE)
-"""The mark with which a template begins a model's thoughts, at the end of a prompt."""
+# The marks before and after a model's thoughts.
+_THOUGHT_MARK = re.compile(rf"{_BEGINS}|{_ENDS}", re.IGNORECASE)
+# The mark with which a template begins a model's thoughts, at the end of a prompt.
+_THOUGHTS_BEGUN = re.compile(rf"(?:{_BEGINS})\s*\Z", re.IGNORECASE)
 _THOUGHTS = re.compile(rf"(?:{_BEGINS}).*?(?:{_ENDS}|\Z)", re.IGNORECASE | re.DOTALL)
 # The template may have written the first mark, so that the reply has only the second.
 _THOUGHTS_BEFORE = re.compile(rf"\A.*(?:{_ENDS})", re.IGNORECASE | re.DOTALL)

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from importlib.metadata import entry_points
 from importlib.resources import files as files_of
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 
@@ -25,11 +25,13 @@ from ..exceptions import ParameterError, QuestionnaireError
 from ..paths import questionnaires_dir, user_path
 from .checking import parse_part
 from .model import Questionnaire
-from .perturbations import PERTURBATIONS, perturbed
+from .perturbations import _PERTURBATIONS, perturbed
 from .psychobench import _load_psychobench, psychobench_keys
 from .readers import _read_text, read
 
 COMPASS = "political_compass"
+AnyQuestionnaires: TypeAlias = str | Path | Questionnaire | Iterable[str | Path | Questionnaire]
+"""One questionnaire or several, each by its name, by its path, or loaded."""
 
 
 def load_questionnaire(
@@ -93,7 +95,7 @@ def load_questionnaire(
         return parse_part(read(path, path.name) | description, path.name, Questionnaire)
 
     # A name such as ipip20-typos-1 has a questionnaire, a change and a seed.
-    variant = re.fullmatch(rf"(.+)-({'|'.join(PERTURBATIONS)})(?:-(\d{{1,9}}))?", named)
+    variant = re.fullmatch(rf"(.+)-({'|'.join(_PERTURBATIONS)})(?:-(\d{{1,9}}))?", named)
     if variant is not None and variant[1] in questionnaire_names():
         name, change, seed = variant.groups()
         return perturbed(load_questionnaire(name, texts), change, int(seed or 1), texts)
@@ -117,7 +119,7 @@ def _parse_file(path: Path, place: str, _content: str) -> Questionnaire:
 
 
 def load_questionnaires(
-    questionnaires: str | Path | Questionnaire | Iterable[Any], texts: bool = True
+    questionnaires: AnyQuestionnaires, texts: bool = True
 ) -> list[Questionnaire]:
     """Load one questionnaire or several, for functions that have a parameter ``questionnaires``.
 

@@ -57,7 +57,7 @@ from .folder import (
     folders,
 )
 from .urls import _open_store, _store_url
-from .watching import WATCH
+from .watching import _WATCH
 
 CHUNK = 512
 """The number of questions per chunk, and the largest number between two saves."""
@@ -165,7 +165,7 @@ class StoredAnswers:
         self._questions = 0
         self._began = time.perf_counter()
         self._respondent_id = respondent_id
-        self._watch = WATCH.get()
+        self._watch = _WATCH.get()
         self._read()
 
     def __contains__(self, key: str) -> bool:

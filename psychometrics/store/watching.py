@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from .folder import Folder
 
-WATCH: ContextVar[_Watch | None] = ContextVar("watch", default=None)
-"""The watch over the answers of the current call."""
+# The watch over the answers of the current call.
+_WATCH: ContextVar[_Watch | None] = ContextVar("watch", default=None)
 
 
 class _Watch:
@@ -87,8 +87,8 @@ def watched() -> Iterator[_Watch]:
     Counter({'owner/model': 1})
     """
     watch = _Watch()
-    token = WATCH.set(watch)
+    token = _WATCH.set(watch)
     try:
         yield watch
     finally:
-        WATCH.reset(token)
+        _WATCH.reset(token)
