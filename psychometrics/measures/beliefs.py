@@ -71,9 +71,16 @@ def hurtful(rows: Sequence[Sequence[str]], words: Iterable[str]) -> np.ndarray:
     array([[False,  True]])
     """
     check_names(rows=rows, words=words)
-    texts, places = _distinct_texts(rows)
+    sizes = {len(row) if isinstance(row, Sized) and not isinstance(row, str) else 0 for row in rows}
+    if len(sizes) != 1 or 0 in sizes:
+        raise ParameterError("Every template must have the same number of completions, at least 1.")
+
+    # each distinct completion is looked up once
+    numbers: dict[str, int] = {}
+    places = [numbers.setdefault(text, len(numbers)) for text in chain.from_iterable(rows)]
     lemmas = {_fold(word) for word in _check_texts(words)} - {""}
-    return np.array([not lemmas.isdisjoint(_split_words(text)) for text in texts])[places]
+    is_hurtful = [not lemmas.isdisjoint(_split_words(text)) for text in _check_texts(numbers)]
+    return np.array(is_hurtful)[places].reshape(len(rows), -1)
 
 
 def contrast(values: np.ndarray, null: np.ndarray | None = None) -> dict[str, float]:
@@ -390,16 +397,6 @@ def _fold(word: str) -> str:
     """
     plain = unicodedata.normalize("NFKD", _VANISHING.sub("", word))
     return "".join(c for c in plain if not unicodedata.combining(c))
-
-
-def _distinct_texts(rows: Sequence[Sequence[str]]) -> tuple[list[str], np.ndarray]:
-    """Return the distinct completions, and each completion's index among them, shape (T, K)."""
-    sizes = {len(row) if isinstance(row, Sized) and not isinstance(row, str) else 0 for row in rows}
-    if len(sizes) != 1 or 0 in sizes:
-        raise ParameterError("Every template must have the same number of completions, at least 1.")
-    place: dict[str, int] = {}
-    each = [place.setdefault(text, len(place)) for text in chain.from_iterable(rows)]
-    return _check_texts(place), np.array(each).reshape(len(rows), len(rows[0]))
 
 
 def _check_texts(values: Iterable[object]) -> list[str]:

@@ -52,7 +52,9 @@ def _conditional_fit(answers: pd.DataFrame) -> pd.DataFrame:
     def likely(easiness: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return log sums over each score's patterns, and items' expected numbers of solvers."""
         totals = _symmetric_functions(easiness, np.ones((1, n), dtype=bool))[0, scores]
-        return totals, counts @ _solved_given_sum(easiness, totals, scores).T
+        without = _symmetric_functions(easiness, ~np.eye(n, dtype=bool))
+        solved_given_sum = np.exp(easiness[:, None] + without[:, scores - 1] - totals)
+        return totals, counts @ solved_given_sum.T
 
     def loss(easiness: np.ndarray) -> tuple[float, np.ndarray]:
         totals, expected = likely(easiness)
@@ -114,9 +116,3 @@ def _symmetric_functions(logs: np.ndarray, members: np.ndarray) -> np.ndarray:
     for done, factor in enumerate(factors, start=1):
         result[1 : done + 1] = np.logaddexp(result[1 : done + 1], factor + result[:done])
     return result.T
-
-
-def _solved_given_sum(easiness: np.ndarray, totals: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Return each item's probability of being solved given the sum score, shape (I, scores)."""
-    without = _symmetric_functions(easiness, ~np.eye(len(easiness), dtype=bool))
-    return np.exp(easiness[:, None] + without[:, scores - 1] - totals)

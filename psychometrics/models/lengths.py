@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -82,6 +83,22 @@ def batch_rows(
     if device.type != "cuda":
         return few
     return max(few, min(batch_tokens(text_config(config), device, dtype) // tokens, 16 * few))
+
+
+def group_lengths(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the places of equal lengths, from the smallest length on.
+
+    Texts of one length form a batch without padding, to which many families react, each in its own
+    way.
+
+    Examples
+    --------
+    >>> list(group_lengths([7, 5, 7]))
+    [[1], [0, 2]]
+    """
+    order = sorted(range(len(lengths)), key=lengths.__getitem__)
+    for _, group in itertools.groupby(order, lengths.__getitem__):
+        yield list(group)
 
 
 def token_limit(

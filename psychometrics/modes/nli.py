@@ -22,8 +22,8 @@ import pandas as pd
 from ..data import NLI_LABELS
 from ..exceptions import RespondentError
 from ..files import digest_text
-from ..models.embedded import embedded_weights, load_embedded
-from ..models.lengths import FEWEST_IN_BATCH, batch_tokens, token_limit
+from ..models.embedded import embedded_weights, is_wording, load_embedded, worded
+from ..models.lengths import FEWEST_IN_BATCH, batch_tokens, group_lengths, token_limit
 from ..models.loading import decodes, load_config, load_model, to_device
 from ..models.onnx_classifiers import ONNXClassifier
 from ..models.sources import Source
@@ -246,8 +246,6 @@ class _WordsRespondent(NLIRespondent):
         identity: Identity,
         recipe: dict[str, Any],
     ) -> None:
-        from ..models.vectors import is_wording
-
         self.wording: str = recipe["wording"]
         answers = recipe["answers"]
         words = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in answers]
@@ -265,8 +263,6 @@ class _WordsRespondent(NLIRespondent):
         super().__init__(model, tokenizer, identity)
 
     def _tokenize(self, pairs: list[_Prompt], **options: Any) -> list[_Features]:
-        from ..models.vectors import worded
-
         texts = worded(pairs, self.wording)
         rows: list[list[int]] = self.tokenizer(texts, padding=False, verbose=False)["input_ids"]
         if options.get("truncation"):  # cut the beginning, since the question is at the end
@@ -331,18 +327,11 @@ def _run_grouped(
     compute: Callable[[dict[str, torch.Tensor]], torch.Tensor],
     device: torch.device,
 ) -> torch.Tensor:
-    """Run a model on texts, in batches of equal length, in float32.
-
-    Texts are not padded, because many families react to padding, each in its own way.
-    """
+    """Run a model on texts, in batches of equal length without padding, in float32."""
     import torch
 
-    lengths = [len(text["input_ids"]) for text in features]
-    order = sorted(range(len(features)), key=lengths.__getitem__)
     values: list[torch.Tensor] = [torch.empty(0)] * len(features)
-
-    for _, group in itertools.groupby(order, lengths.__getitem__):
-        rows = list(group)
+    for rows in group_lengths([len(text["input_ids"]) for text in features]):
         columns = {name: [features[i][name] for i in rows] for name in features[rows[0]]}
         inputs = {name: torch.tensor(column, device=device) for name, column in columns.items()}
         computed = compute(inputs).float()
