@@ -288,7 +288,11 @@ def _ask_respondent(
         plan.failures.remove({name, str(participant.respondent)})
     except Exception as error:
         plan.failures.add(name, error, identity, questionnaire)
-        _free_memory(error)
+        # The frames of the failure still refer to the model: clear them, to free its memory.
+        cause: BaseException | None = error
+        while cause is not None:
+            traceback.clear_frames(cause.__traceback__)
+            cause = cause.__cause__ or cause.__context__
 
     return tables
 
@@ -368,13 +372,6 @@ def _summary_line(summary: dict[str, Any]) -> str:
         parts.append("in " + " and ".join(f"{name} ({n})" for name, n in precision.items()))
 
     return ", ".join(parts) + f", in {summary['seconds']:.1f} s."
-
-
-def _free_memory(error: BaseException | None) -> None:
-    """Clear the stack frames that an error refers to, and thereby free the model that failed."""
-    while error is not None:
-        traceback.clear_frames(error.__traceback__)
-        error = error.__cause__ or error.__context__
 
 
 @contextmanager

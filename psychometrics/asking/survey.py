@@ -167,7 +167,13 @@ def screen(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
     """
     check_columns(answers, IDENTITY, ["value"])
     check_loaded([questionnaire])
-    required = _list_required(questionnaire)
+    required = {  # the value that each attention check asks for
+        item.id: option.value
+        for item in questionnaire.items
+        if item.id.startswith(_CHECK)
+        for option in questionnaire.choices(item)
+        if attention_text(questionnaire, option) == item.text
+    }
     if not required:
         raise ParameterError(f"{questionnaire.id} has no attention check; use survey() first.")
 
@@ -251,17 +257,6 @@ def read_survey(
     careful = screened.loc[screened["kept"], ["respondent_id", "run"]]
     without_checks = answers[~answers["item_id"].str.startswith(_CHECK)]
     return without_checks.drop(columns="seconds", errors="ignore").merge(careful), screened
-
-
-def _list_required(questionnaire: Questionnaire) -> dict[str, float]:
-    """Return the value that each attention check asks for."""
-    return {
-        item.id: option.value
-        for item in questionnaire.items
-        if item.id.startswith(_CHECK)
-        for option in questionnaire.choices(item)
-        if attention_text(questionnaire, option) == item.text
-    }
 
 
 def _write_item(questionnaire: Questionnaire, item: Item) -> str:

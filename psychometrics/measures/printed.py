@@ -116,8 +116,8 @@ def possible_squares(
             of_mean = Fraction(total**2, n)
             low = max(small, Fraction(0)) ** 2 * parts**2 * denominator + of_mean
             high = large**2 * parts**2 * denominator + of_mean
-            first = max(least, math.ceil(low))
-            ranges.append(range(first + (first - total) % 2, min(most, math.floor(high)) + 1, 2))
+            start = max(least, math.ceil(low))
+            ranges.append(range(start + (start - total) % 2, min(most, math.floor(high)) + 1, 2))
 
         if any(ranges):
             squares[total] = [allowed for allowed in ranges if allowed]
@@ -330,8 +330,8 @@ def repeated_answers_test(f: float, df: int, n: int, units: int) -> tuple[float,
     """
     check_numbers(n=n, units=units, df=df)
     smaller = f * units / n
-    rest = units - df - 1
-    return smaller, float(stats.f.sf(smaller, df, rest)) if rest > 0 else np.nan
+    residual = units - df - 1
+    return smaller, float(stats.f.sf(smaller, df, residual)) if residual > 0 else np.nan
 
 
 _STEPS = 20_000
@@ -351,11 +351,11 @@ def _rounding_interval(text: str) -> tuple[Fraction, Fraction]:
 
 def _square_bounds(total: int, n: int, low: int, high: int) -> tuple[int, int]:
     """Return the least and largest sum of squares of n integers in a range with a total."""
-    equal, rest = divmod(total, n)
-    if equal < low or equal + (rest > 0) > high:
+    equal, remainder = divmod(total, n)
+    if equal < low or equal + (remainder > 0) > high:
         return 1, 0
 
-    least = (n - rest) * equal**2 + rest * (equal + 1) ** 2
+    least = (n - remainder) * equal**2 + remainder * (equal + 1) ** 2
     top, between = divmod(total - n * low, high - low)
     most = top * high**2 + max(n - top, 0) * low**2
     if between:

@@ -114,15 +114,15 @@ def load_model(
     import torch
 
     check_choice(tuple(_HEADS), head=head)
-    what = what or _HEADS[head][1]
+    kind = what or _HEADS[head][1]
     source = find(source)
     name = source.name
     if config is None:
         config = load_config(source)
 
-    builder = _choose_builder(name, what, head, config)
+    builder = _choose_builder(name, kind, head, config)
     precision = "float32" if source.base is not None else dtype
-    with quietly(), loading_errors(name, what):
+    with quietly(), loading_errors(name, kind):
         model, report = builder.from_pretrained(
             source.fetch(),
             config=config,
@@ -143,13 +143,13 @@ def load_model(
         missing -= of_pooler
 
     if source.base is not None:
-        merged = _merge_adapter(model, source, what, missing)
+        merged = _merge_adapter(model, source, kind, missing)
         return merged, tokenizer or load_tokenizer(source)
 
     _check_depth(source, model, config, report["unexpected_keys"])
     if not fresh:
         correction = _suggest_correction(head, config, bool(report["unexpected_keys"]))
-        _check_trained(name, what, report["mismatched_keys"], missing, correction)
+        _check_trained(name, kind, report["mismatched_keys"], missing, correction)
 
     return model.eval(), tokenizer or load_tokenizer(source)
 

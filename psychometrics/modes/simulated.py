@@ -67,7 +67,16 @@ class Simulated(Mode):
     ) -> Identity:
         """Return the identity of the simulated respondents, and refuse invalid traits."""
         if isinstance(respondent, pd.DataFrame):
-            _check_traits(respondent)
+            axes = {"column": respondent.columns, "respondent": respondent.index}
+            for axis, index in axes.items():
+                if index.has_duplicates:
+                    twice = index[index.duplicated()][0]
+                    raise ParameterError(f"traits: two {axis}s {twice}; keep one.")
+
+            numbers = respondent.apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float)
+            if not len(respondent) or not np.isfinite(numbers).all():
+                raise ParameterError("traits must have at least one row, and only numbers.")
+
             content = respondent.to_csv()
         else:
             check_numbers(respondents=respondent)
@@ -262,12 +271,3 @@ def _place(questionnaire: Questionnaire, item_id: str) -> tuple[str | None, int]
         if item_id in scale.items:
             return scale.id, -1 if item_id in scale.reverse else 1
     return ("trait", 1) if not questionnaire.scales and not questionnaire.categories else (None, 1)
-
-
-def _check_traits(traits: pd.DataFrame) -> None:
-    for axis, index in {"column": traits.columns, "respondent": traits.index}.items():
-        if index.has_duplicates:
-            raise ParameterError(f"traits: two {axis}s {index[index.duplicated()][0]}; keep one.")
-    numbers = traits.apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float)
-    if not len(traits) or not np.isfinite(numbers).all():
-        raise ParameterError("traits must have at least one row, and only numbers.")

@@ -65,8 +65,8 @@ class _Note:
 
         # A compaction also removes parts, after writing their rows into another.
         tables = self.folder.read_new(set(), pa.schema([]), "key".__eq__)
-        there = {key for table in tables for key in table["key"].to_pylist()}
-        return len(self.keys - there)
+        stored = {key for table in tables for key in table["key"].to_pylist()}
+        return len(self.keys - stored)
 
 
 @contextlib.contextmanager

@@ -43,7 +43,12 @@ def _tuned_classifier(
     elif settings.tuning == "lora":
         model = _classifier_with_adapter(model, base, settings.rank)
         if adapter is not None:
-            _start_from(model, adapter)
+            weights = load_peft_weights(str(adapter), device="cpu")
+            weights = {name.replace(".weight", ".default.weight"): w for name, w in weights.items()}
+            if model.load_state_dict(weights, strict=False).unexpected_keys:
+                raise ParameterError(
+                    f"{adapter} fits another architecture or depth: name another adapter."
+                )
 
     return model, tokenizer
 
@@ -113,7 +118,11 @@ def _classifier_with_adapter(
 ) -> PeftModel:
     """Return a classifier with adapters from a layer on; its new parts are trained in full."""
     prefix = model.base_model_prefix
-    stored = _stored_names(base)
+    stored = set()  # the names of the weights in the base's checkpoint
+    for path in _source_of(base).fetch().glob("*.safetensors"):
+        with safe_open(path, "pt") as weights:
+            stored |= set(weights.keys())
+
     children = [name for name, module in model.named_children() if list(module.parameters())]
     in_full = [name for name in children if name != prefix]
     has_pooler = "pooler" in dict(model.base_model.named_children())
@@ -172,20 +181,3 @@ def _name_base(model: PeftModel, base: str | Path) -> None:
     path = Path(base_path() if str(base) == "minilm" else base).expanduser()
     name = str(path.resolve()) if path.is_dir() else str(base)
     model.peft_config["default"].base_model_name_or_path = name
-
-
-def _stored_names(base: str | Path) -> set[str]:
-    """Return the names of the weights in a base's checkpoint."""
-    names = set()
-    for path in _source_of(base).fetch().glob("*.safetensors"):
-        with safe_open(path, "pt") as weights:
-            names |= set(weights.keys())
-    return names
-
-
-def _start_from(model: torch.nn.Module, adapter: str | Path) -> None:
-    """Copy an adapter's weights into a model with an adapter of the same shape."""
-    weights = load_peft_weights(str(adapter), device="cpu")
-    weights = {name.replace(".weight", ".default.weight"): w for name, w in weights.items()}
-    if model.load_state_dict(weights, strict=False).unexpected_keys:
-        raise ParameterError(f"{adapter} fits another architecture or depth: name another adapter.")
