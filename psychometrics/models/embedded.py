@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import NLI_LABELS, shipped
-from ..exceptions import RespondentError
+from ..exceptions import IncompleteModelError, RespondentError
 from ..paths import data_dir
 from .loading import load_config, load_model, load_tokenizer
 from .sources import SMOLLM2, Source, base_path, find
@@ -60,8 +60,8 @@ def load_embedded(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     folder = source.local_folder
     recipe = source.recipe
     if not any(folder.glob("*.safetensors")):
-        raise RespondentError(
-            f"{name} is installed without weights: `pip install ./decoders`.", kind="incomplete"
+        raise IncompleteModelError(
+            f"{name} is installed without weights: `pip install ./decoders`."
         )
 
     if recipe.get("base") == SMOLLM2:
@@ -315,7 +315,7 @@ def _check_complete(name: str, required: Iterable[str], weights: Iterable[str]) 
     """Refuse an adapter or a head that lacks some of its weights."""
     missing = sorted(set(required) - set(weights))
     if missing:
-        raise RespondentError(f"{name} lacks {missing[0]}: recopy its folder.", kind="incomplete")
+        raise IncompleteModelError(f"{name} lacks {missing[0]}: recopy its folder.")
 
 
 # A tokenizer takes a third of a member's loading time.

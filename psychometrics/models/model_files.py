@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ..exceptions import RespondentError
+from ..exceptions import IncompleteModelError, RespondentError
 from ..files import digest_text, known_sha256
 
 # Files that hold a tokenizer's vocabulary; a model needs one of these.
@@ -47,8 +47,8 @@ def _check_folder(name: str, folder: Path) -> None:
     _check_files(name, {path.name for path in folder.iterdir()})
     missing = [path.name for path in _weight_files(name, folder) if not path.is_file()]
     if missing:
-        raise RespondentError(
-            f"{name} lacks the weight file {missing[0]}: copy the folder again.", kind="incomplete"
+        raise IncompleteModelError(
+            f"{name} lacks the weight file {missing[0]}: copy the folder again."
         )
     _check_config(name, read_json(name, folder / "config.json"))
 
@@ -59,9 +59,8 @@ def _check_settings(name: str, folder: Path) -> None:
     settings += sorted(folder.glob("additional_chat_templates/*.jinja"))
     for path in settings:
         if not path.is_file():
-            raise RespondentError(
-                f"{name} has {path.name}, which is not a file: copy the folder again.",
-                kind="incomplete",
+            raise IncompleteModelError(
+                f"{name} has {path.name}, which is not a file: copy the folder again."
             )
 
 
@@ -119,8 +118,8 @@ def _weight_files(name: str, folder: Path) -> list[Path]:
     weights = read_json(name, index).get("weight_map")
     shards = list(weights.values()) if isinstance(weights, dict) else []
     if not shards or not all(isinstance(s, str) and re.fullmatch(r"[^/\\]+", s) for s in shards):
-        raise RespondentError(
-            f"{name}, {index.name}: lists no file names; copy the file again.", kind="incomplete"
+        raise IncompleteModelError(
+            f"{name}, {index.name}: lists no file names; copy the file again."
         )
 
     unsafe = [shard for shard in shards if not shard.endswith(".safetensors")]
@@ -144,15 +143,14 @@ def read_json(name: str, path: Path, kind: type = dict) -> Any:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise RespondentError(
-            f"{name}, {path.name}: not readable as JSON; copy the file again.", kind="incomplete"
+        raise IncompleteModelError(
+            f"{name}, {path.name}: not readable as JSON; copy the file again."
         ) from error
 
     if not isinstance(content, kind):
         expected = "object" if kind is dict else "list"
-        raise RespondentError(
-            f"{name}, {path.name}: is not a JSON {expected}; copy the file again.",
-            kind="incomplete",
+        raise IncompleteModelError(
+            f"{name}, {path.name}: is not a JSON {expected}; copy the file again."
         )
 
     return content

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exceptions import RespondentError, naming_extras
+from ..exceptions import IncompleteModelError, RespondentError, naming_extras
 from .lengths import group_lengths
 from .loading import loading_errors
 from .model_files import read_json
@@ -138,10 +138,9 @@ def _describe_tokenizer(name: str, folder: Path, splitter: Tokenizer) -> SimpleN
 
     limit = settings.get("model_max_length", np.inf)
     if not isinstance(limit, int | float) or limit < 1:
-        raise RespondentError(
+        raise IncompleteModelError(
             f"{name}, tokenizer_config.json: model_max_length is {limit!r}, not a number of "
-            "tokens; correct this value.",
-            kind="incomplete",
+            "tokens; correct this value."
         )
 
     ids = {}

