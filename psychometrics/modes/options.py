@@ -66,11 +66,10 @@ from .messages import Labels, as_filed
 from .mode import Asking, Conditions, Identity, Mode, Runs
 from .nli import NLI, NLIRespondent
 from .option_table import (
-    _list_replies,
     _normalise_logs,
+    _OptionTable,
     _ReplyScorer,
     _score_options,
-    _write_prompt,
 )
 from .prompting import _check_finite
 
@@ -152,7 +151,7 @@ class Options(Mode):
             item = questionnaire.items[0]
             order = tuple(range(len(questionnaire.choices(item))))
             complete = _complete_conditions(identity.by, as_filed(questionnaire, conditions))
-            _write_prompt(questionnaire, item, complete, order, identity.by)
+            _OptionTable(questionnaire, complete, identity.by).write_prompt(item, order)
 
     def preview(self, questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
         """Return the messages about each item, for each order of its options.
@@ -170,7 +169,7 @@ class Options(Mode):
         has_endpoint = conditions["endpoint"] or _find_endpoint_error() is None
         by = "endpoint" if has_endpoint else "logits"
         conditions = _complete_conditions(by, conditions)
-        replies = _list_replies(questionnaire, conditions, by)
+        replies = _OptionTable(questionnaire, conditions, by).list_replies()
         prompts = replies.drop_duplicates("prompt")
         rows = []
         for number, row in enumerate(prompts.itertuples(), start=1):
