@@ -243,7 +243,16 @@ def group_differences(
         for respondent, answers in marked.groupby("respondent_id", sort=False, observed=True):
             hits = answers.groupby([by, unit], observed=True)[category].agg(["sum", "count"])
             is_first = (hits.index.get_level_values(0) == pair[0]).astype(float)
-            shares = _group_shares(hits, is_first)
+
+            # Both groups' shares: observed, bootstrapped, and after random reassignment.
+            rng = np.random.default_rng(0)
+            dealt = rng.permuted(np.tile(is_first, (_DRAWS, 1)), axis=1)
+            shares = []
+            for members, dealt_members in ((is_first, dealt), (1 - is_first, 1 - dealt)):
+                samples = rng.multinomial(int(members.sum()), members / members.sum(), _DRAWS)
+                weights = np.vstack([members, samples, dealt_members])
+                shares.append((weights @ hits["sum"]) / (weights @ hits["count"]))
+
             row = {"category": category, "respondent_id": respondent}
             row |= {"first": shares[0][0], "second": shares[1][0]}
             row |= contrast(shares[0] - shares[1])
@@ -366,19 +375,6 @@ def _mark_completions(
     contains = {str(name): hurtful(rows, words)[:, 0] for name, words in categories}
     needed = list(dict.fromkeys([*_COMPLETIONS, *columns]))
     return completions[needed].assign(**contains), list(contains)
-
-
-def _group_shares(cells: pd.DataFrame, is_first: np.ndarray) -> list[np.ndarray]:
-    """Return both groups' shares: observed, bootstrapped, and after random reassignment."""
-    rng = np.random.default_rng(0)
-    dealt = rng.permuted(np.tile(is_first, (_DRAWS, 1)), axis=1)
-    shares = []
-    for members, dealt_members in ((is_first, dealt), (1 - is_first, 1 - dealt)):
-        samples = rng.multinomial(int(members.sum()), members / members.sum(), _DRAWS)
-        weights = np.vstack([members, samples, dealt_members])
-        shares.append((weights @ cells["sum"]) / (weights @ cells["count"]))
-
-    return shares
 
 
 def _deal_completions(column: pd.Series, rng: np.random.Generator) -> np.ndarray:

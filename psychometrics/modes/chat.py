@@ -46,7 +46,7 @@ import json
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple
@@ -372,23 +372,17 @@ def _write_request(questionnaire: Questionnaire, turn: Turn, asking: Asking) -> 
     if request["temperature"]:
         request["seed"] = conditions["seed"]
 
-    if conditions["constrained"]:
-        request["form"] = _write_form(questionnaire, turn.items, conditions)
+    if conditions["constrained"]:  # to lines of numbers and labels
+        form = []
+        for number, item in enumerate(turn.items, start=1):
+            start = "" if number == 1 else "\n"
+            labels = option_labels(questionnaire.choices(item), conditions["labels"])
+            form += [[f"{start}{number}:"], [f" {label}" for label in labels]]
+
+        cipher = conditions["cipher"]
+        request["form"] = [[caesar(text, cipher) for text in texts] for texts in form]
 
     return request
-
-
-def _write_form(
-    questionnaire: Questionnaire, items: Sequence[str], conditions: dict[str, Any]
-) -> list[list[str]]:
-    """Return the permitted lines of numbers and labels for a constrained reply."""
-    form = []
-    for number, item in enumerate(items, start=1):
-        options = questionnaire.choices(questionnaire.item(item))
-        start = "" if number == 1 else "\n"
-        labels = option_labels(options, conditions["labels"])
-        form += [[f"{start}{number}:"], [f" {label}" for label in labels]]
-    return [[caesar(text, conditions["cipher"]) for text in texts] for texts in form]
 
 
 def _generate_replies(

@@ -185,7 +185,13 @@ def parse_reply(
     if len(text) > _LONGEST:
         return [("unreadable", None)] * len(items)
 
-    text = _simplify_signs(_write_colons(text, len(items)))
+    # Colons after the numbers of statements, in place of other scripts' signs. A sign that may also
+    # separate answers counts only if each of the statements has such a line.
+    text = re.sub(_AFTER_NUMBER % _LIST_SIGNS, r"\1: ", text)
+    signs = _DOUBTFUL_SIGNS if len(items) == 1 else _DOUBTFUL_SIGNS + _FULL_WIDTH_SIGNS
+    numbered, lines = re.subn(_AFTER_NUMBER % signs, r"\1: ", text)
+    text = _simplify_signs(numbered if lines == len(items) else text)
+
     orders = orders or [tuple(range(len(questionnaire.choices(item)))) for item in items]
     readers = []
     for item, order in zip(items, orders, strict=True):
@@ -227,17 +233,6 @@ def without_thoughts(reply: str) -> str:
     reply = _THOUGHTS.sub("\n", reply)
     reply = _THOUGHTS_BEFORE.sub("\n", reply)
     return _ANSWER_MARKS.sub("\n", reply).strip()
-
-
-def _write_colons(text: str, count: int) -> str:
-    """Return a text with colons after the numbers of statements, in place of other scripts' signs.
-
-    A sign that may also separate answers counts only if each of the statements has such a line.
-    """
-    text = re.sub(_AFTER_NUMBER % _LIST_SIGNS, r"\1: ", text)
-    signs = _DOUBTFUL_SIGNS if count == 1 else _DOUBTFUL_SIGNS + _FULL_WIDTH_SIGNS
-    numbered, lines = re.subn(_AFTER_NUMBER % signs, r"\1: ", text)
-    return numbered if lines == count else text
 
 
 def _simplify_signs(text: str) -> str:

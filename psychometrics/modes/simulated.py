@@ -186,7 +186,13 @@ def answers(questionnaire: Questionnaire, traits: pd.DataFrame, **conditions: An
     items = questionnaire.items
     seed = settings["seed"]
     places = [_place(questionnaire, item.id) for item in items]
-    _check_covered(questionnaire, traits, places)
+    needed = {scale for scale, _ in places if scale is not None}
+    if any(scale is None for scale, _ in places):  # some items add to categories
+        needed |= set(questionnaire.categories)
+
+    lacking = needed - set(traits.columns)
+    if lacking:
+        raise ParameterError(f"traits lacks the column '{min(lacking)}': add the column.")
 
     style = settings["acquiescence"] * _stream(seed, _STYLES).standard_normal(len(traits))
     shifts = settings["difficulty_sd"] * _stream(seed, _SHIFTS).standard_normal(len(items))
@@ -216,19 +222,6 @@ def answers(questionnaire: Questionnaire, traits: pd.DataFrame, **conditions: An
     )
 
     return tidy(table, questionnaire)
-
-
-def _check_covered(
-    questionnaire: Questionnaire, traits: pd.DataFrame, places: list[tuple[str | None, int]]
-) -> None:
-    """Refuse traits that lack a scale of the items, or a category to which items add."""
-    needed = {scale for scale, _ in places if scale is not None}
-    if any(scale is None for scale, _ in places):  # some items add to categories
-        needed |= set(questionnaire.categories)
-
-    lacking = needed - set(traits.columns)
-    if lacking:
-        raise ParameterError(f"traits lacks the column '{min(lacking)}': add the column.")
 
 
 def _options(
