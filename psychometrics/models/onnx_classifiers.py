@@ -13,7 +13,7 @@ from ..exceptions import IncompleteModelError, RespondentError, naming_extras
 from .lengths import group_lengths
 from .loading import loading_errors
 from .model_files import read_json
-from .onnx import weight_files
+from .onnx import _onnx_files
 from .sources import Source
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _open_session(source: Source) -> InferenceSession:
     with loading_errors(source.name, "an ONNX classifier"):
         file = Path(str(source.file))
         # Read from its bytes, a model cannot refer to further files, which no digest would cover.
-        model = file.read_bytes() if len(weight_files(file)) == 1 else str(file)
+        model = file.read_bytes() if len(_onnx_files(file)) == 1 else str(file)
         return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 

@@ -31,7 +31,7 @@ from .model_files import (
     _weight_files,
     read_json,
 )
-from .onnx import find_onnx, settings_folder, weight_files
+from .onnx import _onnx_files, _settings_folder, find_onnx
 from .unpacking import _check_unpacked, _is_unpacked, _unpack, _unpacked_folder
 
 SMOLLM2 = "smollm2"
@@ -248,7 +248,7 @@ def _find(name_or_path: str | Path) -> Source:
 
     if find_onnx(folder) is not None:
         file = folder.resolve()
-        return _find_graph(file, f"{settings_folder(file).name}-{file.stem}")
+        return _find_graph(file, f"{_settings_folder(file).name}-{file.stem}")
 
     if folder.exists():
         raise RespondentError(f"{name} is a file: name the folder that holds the model.")
@@ -401,7 +401,7 @@ def _find_adapter(folder: Path, hub_id: str = "") -> Source:
 
 def _find_graph(file: Path, name: str) -> Source:
     """Find an ONNX file with its settings and its tokenizer."""
-    folder = settings_folder(file)
+    folder = _settings_folder(file)
     _check_settings(name, folder)
     for required in ("config.json", "tokenizer.json"):
         if not (folder / required).is_file():
@@ -409,7 +409,7 @@ def _find_graph(file: Path, name: str) -> Source:
                 f"{name} has no {required} beside {file.name}: copy it to {folder}."
             )
 
-    weights = weight_files(file)
+    weights = _onnx_files(file)
     digest = digest_text("onnx", _folder_digest(folder, weights))
     return Source(name, "onnx", name, known_sha256(*weights), digest, folder, file=file)
 
@@ -472,11 +472,11 @@ def fetch_indexed(name: str) -> Path:
     Raises
     ------
     RespondentError
-        The model is unknown, or cannot be fetched (see
-        :func:`psychometrics.models.fetching.fetch_model`).
+        The model is unknown, a part cannot be downloaded, or the downloaded file has the wrong
+        digest.
     """
     if name not in fetching.registry() or not is_here(name):
-        fetching.fetch_model(name)
+        fetching._fetch_model(name)
     return find(name).fetch()
 
 

@@ -62,8 +62,8 @@ def layer_vectors(
     parts : tuple of tuple of (premise, hypothesis)
         The prompts of each questionnaire.
     wording : str, optional
-        A text with ``{premise}`` and ``{hypothesis}`` for a decoder, as in :func:`text_vectors`; by
-        default a decoder reads the pair as a classifier does.
+        A text with ``{premise}`` and ``{hypothesis}`` for a decoder; by default a decoder reads the
+        pair as a classifier does.
 
     Returns
     -------
@@ -113,7 +113,7 @@ def _cached_vectors(
     if wording is None:
         hidden = prompt_vectors(base, pairs, depth=max(layers))[list(layers)]
     else:
-        hidden = text_vectors(base, pairs, wording, layers)
+        hidden = _text_vectors(base, pairs, wording, layers)
 
     with contextlib.suppress(OSError):  # a read-only cache only costs time
         folder.mkdir(parents=True, exist_ok=True)
@@ -161,7 +161,7 @@ def _depth(base: str, layers: int | None) -> int:
     return depth if layers is None else layers
 
 
-def text_vectors(
+def _text_vectors(
     base: str, pairs: Sequence[_Pair], wording: str, layers: Sequence[int]
 ) -> _Vectors:
     """Return an untouched decoder's states at the last token of worded prompts.
@@ -187,7 +187,7 @@ def text_vectors(
     Examples
     --------
     >>> pairs = [("I feel calm.", "It is so.")]
-    >>> text_vectors("smollm2", pairs, "{premise} {hypothesis}", [1, 2]).shape
+    >>> _text_vectors("smollm2", pairs, "{premise} {hypothesis}", [1, 2]).shape
     (2, 1, 576)
     """
     config = load_config(find(base), num_hidden_layers=layers[-1])

@@ -74,7 +74,7 @@ from .conversations import (
     _Talk,
 )
 from .generation import _WrittenReply
-from .messages import as_filed, caesar, option_labels
+from .messages import _as_filed, caesar, option_labels
 from .mode import Asking, Identity
 
 _Writer = Callable[..., list[_WrittenReply]]  # like generation.replies
@@ -359,7 +359,7 @@ def _find_endpoint_error() -> RespondentError | None:
 
 def _write_request(questionnaire: Questionnaire, turn: Turn, asking: Asking) -> dict[str, Any]:
     """Return everything that determines a reply."""
-    conditions = as_filed(questionnaire, asking.conditions)
+    conditions = _as_filed(questionnaire, asking.conditions)
     temperature = conditions["temperature"]
     most_tokens = _TOKENS["statement"] * len(turn.items) + _TOKENS["before"]
     most_tokens += _TOKENS["thought"] if conditions["think"] else 0

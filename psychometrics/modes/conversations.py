@@ -23,9 +23,9 @@ from ..progress import Progress
 from ..questionnaires import Item, Questionnaire
 from ..questionnaires.answers import tidy
 from ..store.replies import Reply, Turn
-from .messages import Labels, as_filed, caesar, messages, option_labels
+from .messages import Labels, _as_filed, caesar, messages, option_labels
 from .mode import Asking, Conditions, Identity, Mode, Runs
-from .replies import parse_reply, without_thoughts
+from .replies import _remove_thoughts, parse_reply
 
 _Row = dict[str, Any]  # a row of the table of answers
 _Talk = Generator[Turn, Reply, list[_Row]]  # yields turns, receives their replies
@@ -80,7 +80,7 @@ class _ConversationMode(Mode):
     ) -> None:
         """Refuse a role, a wording or labels that the messages cannot contain."""
         super().check(questionnaire, identity, conditions)
-        filed = as_filed(questionnaire, conditions)
+        filed = _as_filed(questionnaire, conditions)
         look = {name: filed[name] for name in _LOOK}
         messages(questionnaire, questionnaire.items[:1], **look)
 
@@ -110,7 +110,7 @@ class _ConversationMode(Mode):
         """
         self.check(questionnaire, asking.identity, asking.conditions)
         who = {"respondent_id": asking.identity.respondent_id, "mode": self.name}
-        conditions = as_filed(questionnaire, asking.conditions)
+        conditions = _as_filed(questionnaire, asking.conditions)
         talks = []
 
         for run in range(1, conditions["runs"] + 1):
@@ -192,7 +192,7 @@ class _ConversationMode(Mode):
         self, rows: list[_Row], questionnaire: Questionnaire, conditions: dict[str, Any]
     ) -> pd.DataFrame:
         """Return the rows of all conversations as a table, by run and in item order."""
-        conditions = as_filed(questionnaire, conditions)
+        conditions = _as_filed(questionnaire, conditions)
         place = {item.id: i for i, item in enumerate(questionnaire.items)}
         table = tidy(sorted(rows, key=lambda r: (r["run"], place[r["item_id"]])), questionnaire)
         names = ["role", "wording", "think", "labels", "order", "cipher", "reply", "temperature",
@@ -293,7 +293,7 @@ class _Conversation:
             return [(reply.status, None)] * len(batch)
 
         cipher = self.conditions["cipher"]
-        text = caesar(without_thoughts(reply.text), -cipher) if cipher else reply.text
+        text = caesar(_remove_thoughts(reply.text), -cipher) if cipher else reply.text
         items = [item for item, _, _ in batch]
         orders = [order for _, order, _ in batch]
         question = self.questionnaire, items, self.conditions["labels"], orders
@@ -306,7 +306,7 @@ class _Conversation:
             return [(status, None)] * len(answers)
 
         # Its last line may be unfinished: "1:" is not the label 1.
-        certain = self.parse(without_thoughts(text).rpartition("\n")[0], *question)
+        certain = self.parse(_remove_thoughts(text).rpartition("\n")[0], *question)
         results = []
         for answer, last_answer in zip(certain, answers, strict=True):
             if answer[0] == "ok":

@@ -35,10 +35,10 @@ from .prompting import (
     PromptMode,
     _all_equal,
     _compute_first,
+    _find_runnable,
     _Probabilities,
     _Prompt,
     _PromptRespondent,
-    find_runnable,
 )
 
 if TYPE_CHECKING:
@@ -442,7 +442,7 @@ class NLI(PromptMode):
         **conditions: Any,
     ) -> _PromptRespondent:
         """Load a respondent; an ONNX file is run without torch."""
-        source = find_runnable(name_or_path)
+        source = _find_runnable(name_or_path)
         if source.kind != "onnx":
             return super().load(source, device, dtype, **conditions)
 

@@ -82,7 +82,7 @@ class PromptMode(Mode):
             if identity.mode != self.name:
                 raise RespondentError(f"{identity.respondent_id} was loaded for another mode.")
             return identity
-        return self._identity(find_runnable(respondent), dtype, conditions)
+        return self._identity(_find_runnable(respondent), dtype, conditions)
 
     def load(
         self,
@@ -93,7 +93,7 @@ class PromptMode(Mode):
     ) -> _PromptRespondent:
         """Load a respondent."""
         place = resolve_device(device)
-        source = find_runnable(name_or_path)
+        source = _find_runnable(name_or_path)
         identity = self._identity(source, dtype, conditions)
         loaded = self.build(source, replace(identity, device=str(place)), place, **conditions)
         loaded.conditions = conditions
@@ -242,7 +242,7 @@ class PromptMode(Mode):
                 bar.update(len(done))
 
 
-def find_runnable(respondent: str | Path | Source) -> Source:
+def _find_runnable(respondent: str | Path | Source) -> Source:
     """Find a model; refuse one that needs torch where torch is missing, before any download.
 
     Raises

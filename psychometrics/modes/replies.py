@@ -140,9 +140,9 @@ def parse_reply(
     statements, and the labels are not 1, 2, 3 and so on. For a single statement, the label or text
     alone suffices. A statement with two different answers is ``ambiguous``, even if the second is a
     correction; a number that is not a label is ``out_of_range``; a line with the statement's number
-    and anything else is ``unreadable``. Thoughts (:func:`without_thoughts`) are never an answer,
-    even if the thinking does not end. Other statements are ``refused`` if the reply contains words
-    of refusal, and otherwise ``missing``; a reply without any answer, or with more than 100,000
+    and anything else is ``unreadable``. Thoughts, in the forms of different makers, are never an
+    answer, even if the thinking does not end. Other statements are ``refused`` if the reply contains
+    words of refusal, and otherwise ``missing``; a reply without any answer, or with more than 100,000
     characters besides its thoughts, is ``unreadable``; a reply that is empty or only thoughts is
     ``missing``. Digits, colons and the like may be those of other scripts.
 
@@ -178,7 +178,7 @@ def parse_reply(
     >>> parse_reply('{"1": 4, "2": "very accurate"}', mini, mini.items[:2])
     [('ok', 4.0), ('ok', 5.0)]
     """
-    text = without_thoughts(reply or "").strip()
+    text = _remove_thoughts(reply or "").strip()
 
     if not text:
         return [("missing", None)] * len(items)
@@ -215,7 +215,7 @@ def parse_reply(
     ]
 
 
-def without_thoughts(reply: str) -> str:
+def _remove_thoughts(reply: str) -> str:
     """Return a reply without the model's thoughts, in the forms of different makers.
 
     Thoughts stand between marks such as ``<think>``, ``[THINK]`` or ``◁think▷``, before a mark that
@@ -223,7 +223,7 @@ def without_thoughts(reply: str) -> str:
 
     Examples
     --------
-    >>> without_thoughts("Perhaps 3?</think>4"), without_thoughts("analysisIs it 3?assistantfinal4")
+    >>> _remove_thoughts("Perhaps 3?</think>4"), _remove_thoughts("analysisIs it 3?assistantfinal4")
     ('4', '4')
     """
     if "<|channel|>" in reply:
