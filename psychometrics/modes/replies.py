@@ -141,10 +141,10 @@ def parse_reply(
     alone suffices. A statement with two different answers is ``ambiguous``, even if the second is a
     correction; a number that is not a label is ``out_of_range``; a line with the statement's number
     and anything else is ``unreadable``. Thoughts, in the forms of different makers, are never an
-    answer, even if the thinking does not end. Other statements are ``refused`` if the reply contains
-    words of refusal, and otherwise ``missing``; a reply without any answer, or with more than 100,000
-    characters besides its thoughts, is ``unreadable``; a reply that is empty or only thoughts is
-    ``missing``. Digits, colons and the like may be those of other scripts.
+    answer, even if the thinking does not end. Other statements are ``refused`` if the reply
+    contains words of refusal, and otherwise ``missing``; a reply without any answer, or with more
+    than 100,000 characters besides its thoughts, is ``unreadable``; a reply that is empty or only
+    thoughts is ``missing``. Digits, colons and the like may be those of other scripts.
 
     In JSON, bare or in a fenced block, an answer is a value under the statement's number, its id or
     its text, also within an object (``{"answers": {"1": 4}}``), or a list entry that holds both the
