@@ -65,12 +65,7 @@ from .chat import _find_endpoint_error, _identify_at_endpoint, model_here
 from .messages import Labels, _as_filed
 from .mode import Asking, Conditions, Identity, Mode, Runs
 from .nli import NLI, NLIRespondent
-from .option_table import (
-    _normalise_logs,
-    _OptionTable,
-    _ReplyScorer,
-    _score_options,
-)
+from .option_table import _normalise_logs, _OptionTable, _ReplyScorer, _score_options
 from .prompting import _check_finite
 
 # Version of these files' treatment of answers; part of the fingerprint, so raise it with them.
