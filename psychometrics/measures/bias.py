@@ -9,7 +9,7 @@ They are in one file because they share the nulls and the jackknife intervals.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pandas as pd
@@ -117,13 +117,10 @@ def bias_shares(
     >>> bool((shares["low"] < 0.5).all() and (shares["high"] > 0.5).all())
     True
     """
-    check_columns(items, ["respondent_id", "questionnaire", "item_id"], ["score"])
     check_numbers(draws=draws, seed=seed)
     rng = np.random.default_rng(seed)
     tables = []
-    for questionnaire, scale in _load_scales(questionnaires):
-        keys = np.array(list(questionnaire.keys(scale).values()))
-        rows = _raw_answers(items, questionnaire, scale)
+    for questionnaire, scale, keys, rows in _answered_scales(items, questionnaires):
         respondents = rows.groupby(level=0, sort=False)
         values = respondents.mean().to_numpy()
         counts = respondents.size().to_numpy()
@@ -391,11 +388,8 @@ def runs_and_units(items: pd.DataFrame, questionnaires: AnyQuestionnaires) -> pd
     >>> int(row["rows"]), bool(row["effective"] < 4)
     (6, True)
     """
-    check_columns(items, ["respondent_id", "questionnaire", "item_id"], ["score"])
     variances = []
-    for questionnaire, scale in _load_scales(questionnaires):
-        keys = np.array(list(questionnaire.keys(scale).values()))
-        rows = _raw_answers(items, questionnaire, scale)
+    for questionnaire, scale, keys, rows in _answered_scales(items, questionnaires):
         scores = pd.Series(rows.to_numpy() @ keys / len(keys), rows.index)
         row = {"questionnaire": questionnaire.id, "scale": scale.id, "title": scale.title}
         variances.append(row | _variance_components(scores))
@@ -449,18 +443,23 @@ def _load_scales(questionnaires: AnyQuestionnaires) -> list[tuple[Questionnaire,
     return pairs
 
 
-def _raw_answers(items: pd.DataFrame, questionnaire: Questionnaire, scale: Scale) -> pd.DataFrame:
-    """Return the raw answers to a scale by respondent, one row per complete administration.
+def _answered_scales(
+    items: pd.DataFrame, questionnaires: AnyQuestionnaires
+) -> Iterator[tuple[Questionnaire, Scale, np.ndarray, pd.DataFrame]]:
+    """Yield all scales with their questionnaires, their keys and the raw answers by respondent.
 
-    Answers to items are rescaled to run from -1 to 1.
+    There is one row per complete administration. Answers to items are rescaled to run from -1 to 1.
     """
-    keyed = keyed_items(items, questionnaire, scale).dropna()
-    if keyed.index.nlevels > 1:
-        ends = np.array([questionnaire.ends(item) for item in keyed])
-        keyed = 2 * (keyed - ends[:, 0]) / (ends[:, 1] - ends[:, 0]) - 1
+    check_columns(items, ["respondent_id", "questionnaire", "item_id"], ["score"])
+    for questionnaire, scale in _load_scales(questionnaires):
+        keyed = keyed_items(items, questionnaire, scale).dropna()
+        respondents = keyed.index.get_level_values("respondent_id")
+        if keyed.index.nlevels > 1:
+            ends = np.array([questionnaire.ends(item) for item in keyed])
+            keyed = 2 * (keyed - ends[:, 0]) / (ends[:, 1] - ends[:, 0]) - 1
 
-    keys = pd.Series(questionnaire.keys(scale))
-    return (keyed * keys).astype(float).set_axis(keyed.index.get_level_values("respondent_id"))
+        keys = np.array(list(questionnaire.keys(scale).values()))
+        yield questionnaire, scale, keys, (keyed * keys).astype(float).set_axis(respondents)
 
 
 def _scaled_options(questionnaire: Questionnaire, item: str) -> tuple[float, ...]:
