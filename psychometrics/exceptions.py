@@ -77,6 +77,13 @@ class RespondentError(PsychometricsError, ValueError):
             warnings.warn(f"{name} did not answer everything: {reason}", stacklevel=3)
 
 
+class IncompleteModelError(RespondentError):
+    """A file of a model is missing, damaged, or at odds with another; its kind is *incomplete*."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message, kind="incomplete")
+
+
 class StoreError(PsychometricsError, OSError):
     """A response store cannot be read or written."""
 

@@ -89,14 +89,13 @@ def strip(
         top = -number * height
         ax.text(0, top, row, transform=ax.get_yaxis_transform(), fontsize=10, va="center",
                 weight="bold")  # fmt: skip
-        middle = top - 0.55 - 0.25 * (len(names) - 1)
 
         if "impostors" in lanes:
-            drawn = impostors.loc[impostors["row"] == row, "score"].dropna().to_numpy()
-            _draw_cloud(ax, drawn, middle, 0.25 * len(names), rng)
+            middle = top - 0.55 - 0.25 * (len(names) - 1)
+            null_scores = impostors.loc[impostors["row"] == row, "score"].dropna().to_numpy()
+            _draw_cloud(ax, null_scores, middle, 0.25 * len(names), rng)
 
-        own = points[points["row"] == row].dropna(subset="score")
-        for _, point in own.iterrows():
+        for _, point in points[points["row"] == row].dropna(subset="score").iterrows():
             place = names.index(point["who"])
             y = top - 0.55 - 0.5 * place
             ax.hlines(y, point["low"], point["high"], color=TRAINED, linewidth=2.5, zorder=4)
@@ -125,16 +124,16 @@ def strip(
 
 
 def _draw_cloud(
-    ax: Axes, drawn: np.ndarray, middle: float, half: float, rng: np.random.Generator
+    ax: Axes, scores: np.ndarray, middle: float, half: float, rng: np.random.Generator
 ) -> None:
     """Draw null respondents as points, in front of a band that covers their central 95 %."""
-    if not len(drawn):
+    if not len(scores):
         return
 
-    low, high = np.quantile(drawn, [0.025, 0.975])
+    low, high = np.quantile(scores, [0.025, 0.975])
     ax.fill_between([low, high], middle - half, middle + half, color=NULL, alpha=0.25, linewidth=0)
-    y = middle + half * rng.uniform(-0.8, 0.8, len(drawn))
-    ax.plot(drawn, y, "o", color=NULL, markersize=3, markeredgewidth=0, alpha=0.8, zorder=2)
+    y = middle + half * rng.uniform(-0.8, 0.8, len(scores))
+    ax.plot(scores, y, "o", color=NULL, markersize=3, markeredgewidth=0, alpha=0.8, zorder=2)
 
 
 def _label_lanes(ax: Axes, names: Sequence[str], lanes: Sequence[str], null: str) -> None:

@@ -46,7 +46,7 @@ def markdown_table(rows: list[list[str]]) -> str:
     | 1 | x\\|y |
     <BLANKLINE>
     """
-    heads, *others = rows
-    lines = [heads, ["---"] * len(heads), *others]
+    heads, *body = rows
+    lines = [heads, ["---"] * len(heads), *body]
     cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines]
     return "".join(f"| {' | '.join(line)} |\n" for line in cells)

@@ -8,7 +8,7 @@ import pytest
 
 import psychometrics as pm
 from psychometrics.exceptions import ParameterError
-from psychometrics.measures.attributions import part_spans, word_attributions
+from psychometrics.measures.attributions import _locate_parts, word_attributions
 from psychometrics.paths import book_dir, data_dir
 
 PROMPT = {
@@ -53,7 +53,7 @@ def test_the_attribution_is_the_log_probability_less_that_without_the_word():
 
 
 def test_a_term_is_found_as_a_word_and_not_inside_of_one():
-    spans = part_spans(PROMPT | {"term": "eel"})
+    spans = _locate_parts(PROMPT | {"term": "eel"})
     assert "term" not in spans
 
 

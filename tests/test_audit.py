@@ -87,7 +87,7 @@ def test_a_habit_of_agreeing_gives_the_alpha_and_correlation_of_its_formula(reve
     expected = printed.alpha_of_habit(0.3, 7, reverse_keyed)
     assert abs(alpha(pd.DataFrame(first))["alpha"] - expected) < 0.02
     r = np.corrcoef(first.sum(1), second.sum(1))[0, 1]
-    assert abs(printed.correlation_of_habit(0.3, (7, 7), (reverse_keyed, 0)) - r) < 0.02
+    assert abs(printed._correlation_of_habit(0.3, (7, 7), (reverse_keyed, 0)) - r) < 0.02
 
 
 @given(st.floats(0.01, 0.98), st.integers(3, 40), st.data())
@@ -96,10 +96,10 @@ def test_the_habit_behind_an_alpha_and_a_correlation_is_found_again(share, items
     value = printed.alpha_of_habit(share, items, reverse_keyed)
     if (items - 2 * reverse_keyed) ** 2 != items:
         assert printed.habit_of_alpha(value, items, reverse_keyed) == pytest.approx(share, abs=1e-6)
-    r = printed.correlation_of_habit(share, (items, items), (reverse_keyed, 0))
+    r = printed._correlation_of_habit(share, (items, items), (reverse_keyed, 0))
     if abs(r) < 0.999:
         again = printed.habit_of_correlation(r, (items, items), (reverse_keyed, 0))
-        assert printed.correlation_of_habit(again, (items, items), (reverse_keyed, 0)) == (
+        assert printed._correlation_of_habit(again, (items, items), (reverse_keyed, 0)) == (
             pytest.approx(r, abs=1e-6)
         )
 

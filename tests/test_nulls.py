@@ -231,7 +231,7 @@ def test_a_null_of_a_decoder_reads_the_text_place_and_depth_that_the_member_read
 
     stand = pm.untouched_bases([source.name])
     assert stand == {"base": ["smollm2"], "layers": [18], "wording": [recipe["wording"]]}
-    states = vectors.text_vectors("smollm2", pairs, recipe["wording"], [18])[0]
+    states = vectors._text_vectors("smollm2", pairs, recipe["wording"], [18])[0]
     words = model.get_output_embeddings().weight[before.words].detach().numpy()
     logits = states @ words.T
     expected = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
@@ -255,8 +255,8 @@ def test_several_depths_of_a_decoder_are_read_as_each_alone(fast, monkeypatch):
         monkeypatch.setattr(vectors, "fast_forward", lambda model: None)
     table = pm.prompts("challenges").head(6)
     pairs = list(zip(table["premise"], table["hypothesis"], strict=True))
-    both = vectors.text_vectors("smollm2", pairs, "{premise} {hypothesis}", [1, 3])
-    alone = [vectors.text_vectors("smollm2", pairs, "{premise} {hypothesis}", [n]) for n in (1, 3)]
+    both = vectors._text_vectors("smollm2", pairs, "{premise} {hypothesis}", [1, 3])
+    alone = [vectors._text_vectors("smollm2", pairs, "{premise} {hypothesis}", [n]) for n in (1, 3)]
     np.testing.assert_allclose(both, np.concatenate(alone), atol=2e-4)
     assert np.abs(both[0] - both[1]).max() > 1, "they differ"
 
@@ -270,7 +270,7 @@ def test_random_words_answer_by_three_words_of_the_vocabulary_and_encoders_have_
     table = pm.prompts("challenges").head(3)
     pairs = list(zip(table["premise"], table["hypothesis"], strict=True))
     three = words[np.random.default_rng([4, 1]).choice(len(words), 3, replace=False)]
-    logits = vectors.text_vectors("smollm2", pairs, how["wording"], [1])[0] @ three.T
+    logits = vectors._text_vectors("smollm2", pairs, how["wording"], [1])[0] @ three.T
     second = found[found["respondent_id"].str.endswith("s1")].head(3)
     given = np.log(second[PROBABILITIES].to_numpy())
     np.testing.assert_allclose(np.diff(given), np.diff(logits), atol=2e-4)

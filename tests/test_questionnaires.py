@@ -26,7 +26,7 @@ from psychometrics.questionnaires import (
     questionnaire_names,
 )
 from psychometrics.questionnaires.answers import COLUMNS, tidy
-from psychometrics.questionnaires.perturbations import PERTURBATIONS, _mistype
+from psychometrics.questionnaires.perturbations import _PERTURBATIONS, _mistype
 from psychometrics.questionnaires.schema import questionnaire_schema
 from tests.conftest import needs
 
@@ -412,7 +412,7 @@ def test_tidy_keeps_extra_columns_and_no_value_without_an_answer():
 
 # --- asked in other words --------------------------------------------------------------------
 
-WAYS = st.sampled_from(PERTURBATIONS)
+WAYS = st.sampled_from(_PERTURBATIONS)
 shipped = functools.cache(load_questionnaire)
 NAMES = "ipip20 ipip50 gad7 phq9 soc13 two_axes gender8 esteem10 placebo_habits"
 ENGLISH = st.sampled_from(NAMES.split())

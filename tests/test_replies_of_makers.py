@@ -13,7 +13,7 @@ from transformers import AutoTokenizer
 
 from psychometrics.answers.files import read_answers
 from psychometrics.modes import generation
-from psychometrics.modes.replies import parse_reply, without_thoughts
+from psychometrics.modes.replies import _remove_thoughts, parse_reply
 from psychometrics.questionnaires import load_questionnaire
 
 from .test_respondents_chat import FOUR, QUICK, ask_chat, raw_server, sends
@@ -84,7 +84,7 @@ def test_a_decimal_without_its_zero_is_no_label_and_a_keycap_is_one():
 
 def test_words_that_resemble_the_name_of_a_channel_are_no_mark():
     for text in ("analysis: I choose 4", "finally 4", "Final answer: 4", "I think 4"):
-        assert without_thoughts(text) == text
+        assert _remove_thoughts(text) == text
 
 
 @given(values, st.sampled_from(DIGITS), st.sampled_from(SEPARATORS), st.sampled_from(INVISIBLE))
@@ -223,7 +223,7 @@ def thinker(tmp_path_factory, tiny_talker):
 def test_the_marks_of_thoughts_survive_the_decoding_of_special_tokens(thinker, text):
     tokens = thinker(f"{text}<|pad|>", add_special_tokens=False)["input_ids"]
     reply = generation._decode(thinker, [0], tokens)
-    assert "<|pad|>" not in without_thoughts(reply)
+    assert "<|pad|>" not in _remove_thoughts(reply)
     assert parse_reply(reply, MINI, MINI.items[:1]) == [("ok", 4.0)]
 
 
@@ -243,4 +243,4 @@ def test_other_special_tokens_are_left_out_of_replies_as_before(thinker):
 @given(st.text(alphabet="<>|/think\n1: 4[]THINK", max_size=200))
 def test_text_without_marks_keeps_its_words(text):
     if "think" not in text.lower():
-        assert without_thoughts(text) == text.strip()
+        assert _remove_thoughts(text) == text.strip()

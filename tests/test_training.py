@@ -200,6 +200,14 @@ def test_other_encoders_are_adapted_with_their_own_heads(architecture, tmp_path,
     assert all(torch.equal(named[name], weight) for name, weight in head.items())
 
 
+def _judge(folder, sentences):
+    """Return the probability of a classifier's second output for each sentence."""
+    model, tokenizer = load_model(folder, "classifier")
+    with torch.inference_mode():
+        logits = model(**tokenizer(sentences, padding=True, return_tensors="pt")).logits
+    return logits.softmax(dim=-1)[:, 1].numpy()
+
+
 @pytest.mark.parametrize("architecture", ["gpt2", "llama"])
 def test_a_decoder_learns_to_judge_and_its_packed_head_alike(architecture, tmp_path, monkeypatch):
     base = save_tiny_decoder(tmp_path / "base", architecture)
@@ -210,7 +218,7 @@ def test_a_decoder_learns_to_judge_and_its_packed_head_alike(architecture, tmp_p
     weights = load_file(tmp_path / "out" / "adapter_model.safetensors")
     assert {name.split(".")[4] for name in weights if "lora" in name} == {"1"}
     assert (manifest["first"], manifest["layers"], manifest["rank"]) == (1, 2, 2)
-    good, bad = acceptability(["I am calm.", "calm I"], tmp_path / "out")
+    good, bad = _judge(tmp_path / "out", ["I am calm.", "calm I"])
     assert good > 0.5 > bad
 
     for module in (heads, embedded):
@@ -222,7 +230,7 @@ def test_a_decoder_learns_to_judge_and_its_packed_head_alike(architecture, tmp_p
     np.testing.assert_allclose(packed, [good, bad], atol=2e-3)  # it is kept in fp16
     heads._write_recipe(folder, manifest | {"wording": "calm {sentence}"}, {})
     reworded = acceptability(["I am calm."])
-    plain = acceptability(["calm I am calm."], tmp_path / "out")
+    plain = _judge(tmp_path / "out", ["calm I am calm."])
     np.testing.assert_allclose(reworded, plain, atol=2e-3)
 
 

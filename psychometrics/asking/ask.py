@@ -7,7 +7,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
@@ -21,7 +21,7 @@ from ..models.devices import computing_on, resolve_device
 from ..modes import mode_named
 from ..modes.mode import Asking, Identity
 from ..progress import Progress
-from ..questionnaires import Questionnaire
+from ..questionnaires import AnyQuestionnaires
 from ..store import watched
 from .plan import _Participant, _Plan
 
@@ -37,7 +37,7 @@ _KINDS = {
 
 
 def ask(
-    questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
+    questionnaires: AnyQuestionnaires,
     respondents: object,
     store: str | Path | None = None,
     mode: str = "nli",
@@ -198,7 +198,7 @@ def _check_engine(
 
 
 def ask_ways(
-    questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
+    questionnaires: AnyQuestionnaires,
     respondents: object,
     ways: Mapping[str, Mapping[str, Any]],
     mode: str = "chat",
@@ -288,7 +288,11 @@ def _ask_respondent(
         plan.failures.remove({name, str(participant.respondent)})
     except Exception as error:
         plan.failures.add(name, error, identity, questionnaire)
-        _free_memory(error)
+        # The frames of the failure still refer to the model: clear them, to free its memory.
+        cause: BaseException | None = error
+        while cause is not None:
+            traceback.clear_frames(cause.__traceback__)
+            cause = cause.__cause__ or cause.__context__
 
     return tables
 
@@ -368,13 +372,6 @@ def _summary_line(summary: dict[str, Any]) -> str:
         parts.append("in " + " and ".join(f"{name} ({n})" for name, n in precision.items()))
 
     return ", ".join(parts) + f", in {summary['seconds']:.1f} s."
-
-
-def _free_memory(error: BaseException | None) -> None:
-    """Clear the stack frames that an error refers to, and thereby free the model that failed."""
-    while error is not None:
-        traceback.clear_frames(error.__traceback__)
-        error = error.__cause__ or error.__context__
 
 
 @contextmanager

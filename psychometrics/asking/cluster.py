@@ -211,7 +211,13 @@ def _run(
     running = {}
     for task in tasks:
         resources = _estimate_resources(task, nodes)
-        result = work.options(**resources).remote(_expand_path(task), resources["num_cpus"])
+        path = Path(task.respondent).expanduser()
+        is_file = task.identity.source in ("local", "packed") and task.respondent != SMOLLM2
+        request = task
+        if is_file and path.exists():  # a worker has another working folder
+            request = replace(task, respondent=path.absolute())
+
+        result = work.options(**resources).remote(request, resources["num_cpus"])
         running[result] = task.identity.respondent_id
 
     try:
@@ -238,13 +244,6 @@ def _run(
             ray.cancel(result, force=True)
 
     return errors
-
-
-def _expand_path(task: _Task) -> _Task:
-    """Return a task with the full path of a model's folder, as a worker has another folder."""
-    path = Path(task.respondent).expanduser()
-    is_file = task.identity.source in ("local", "packed") and task.respondent != SMOLLM2
-    return replace(task, respondent=path.absolute()) if is_file and path.exists() else task
 
 
 def _estimate_resources(task: _Task, nodes: list[dict[str, float]]) -> dict[str, float]:

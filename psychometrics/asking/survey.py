@@ -111,7 +111,24 @@ def write_survey(questionnaire: Questionnaire, path: str | Path) -> None:
     """
     path = check_file(path, (".html", ".csv"))
     if path.suffix == ".html":
-        write_text(path, _write_page(questionnaire))
+        groups = []
+        for item in questionnaire.items:
+            buttons = "\n".join(
+                f'<label><input type="radio" name="{item.id}" value="{option.value:g}"> '
+                f"{escape(option.label)}</label>"
+                for option in questionnaire.choices(item)
+            )
+            text = escape(_write_item(questionnaire, item))
+            groups.append(f'<fieldset id="{item.id}"><legend>{text}</legend>\n{buttons}</fieldset>')
+
+        page = _PAGE.format(
+            language=escape(questionnaire.language),
+            title=escape(questionnaire.title),
+            instructions=escape(questionnaire.instructions or ""),
+            items="\n".join(groups),
+            name=questionnaire.id,
+        )
+        write_text(path, page)
         return
 
     rows = [
@@ -167,7 +184,13 @@ def screen(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:
     """
     check_columns(answers, IDENTITY, ["value"])
     check_loaded([questionnaire])
-    required = _list_required(questionnaire)
+    required = {  # the value that each attention check asks for
+        item.id: option.value
+        for item in questionnaire.items
+        if item.id.startswith(_CHECK)
+        for option in questionnaire.choices(item)
+        if attention_text(questionnaire, option) == item.text
+    }
     if not required:
         raise ParameterError(f"{questionnaire.id} has no attention check; use survey() first.")
 
@@ -253,38 +276,6 @@ def read_survey(
     return without_checks.drop(columns="seconds", errors="ignore").merge(careful), screened
 
 
-def _list_required(questionnaire: Questionnaire) -> dict[str, float]:
-    """Return the value that each attention check asks for."""
-    return {
-        item.id: option.value
-        for item in questionnaire.items
-        if item.id.startswith(_CHECK)
-        for option in questionnaire.choices(item)
-        if attention_text(questionnaire, option) == item.text
-    }
-
-
 def _write_item(questionnaire: Questionnaire, item: Item) -> str:
     """Return the text that a person reads; a check gets no stem and no full stop."""
     return item.text if item.id.startswith(_CHECK) else questionnaire.statement(item)
-
-
-def _write_page(questionnaire: Questionnaire) -> str:
-    """Return a page with a group of buttons for each item."""
-    groups = []
-    for item in questionnaire.items:
-        buttons = "\n".join(
-            f'<label><input type="radio" name="{item.id}" value="{option.value:g}"> '
-            f"{escape(option.label)}</label>"
-            for option in questionnaire.choices(item)
-        )
-        text = escape(_write_item(questionnaire, item))
-        groups.append(f'<fieldset id="{item.id}"><legend>{text}</legend>\n{buttons}</fieldset>')
-
-    return _PAGE.format(
-        language=escape(questionnaire.language),
-        title=escape(questionnaire.title),
-        instructions=escape(questionnaire.instructions or ""),
-        items="\n".join(groups),
-        name=questionnaire.id,
-    )

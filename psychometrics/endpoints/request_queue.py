@@ -296,7 +296,12 @@ class RequestQueue:
                     pause = error.after if sent == 1 else max(pause, error.after)
 
                 if error.slow:  # not a failure while the endpoint replies to others
-                    is_hopeless = self._is_refused_too_long(pause)
+                    now = time.monotonic()
+                    self._too_soon_since = min(self._too_soon_since, now)
+                    # Requests under way may still get replies.
+                    patience = self.endpoint.patience
+                    patience += self.endpoint.timeout if self._in_flight else 0.0
+                    is_hopeless = now + pause - self._too_soon_since > patience
                 else:
                     failures += 1
                     unreadable += error.unreadable
@@ -315,14 +320,6 @@ class RequestQueue:
                 self._say_wait(f"{error}; it is sent again for at most {most}")
 
             await asyncio.sleep(pause)
-
-    def _is_refused_too_long(self, pause: float) -> bool:
-        """Return whether the endpoint will have refused all requests for longer than allowed."""
-        now = time.monotonic()
-        self._too_soon_since = min(self._too_soon_since, now)
-        # Requests under way may still get replies.
-        patience = self.endpoint.patience + (self.endpoint.timeout if self._in_flight else 0.0)
-        return now + pause - self._too_soon_since > patience
 
     async def _send(self, text: str) -> _Completion:
         """Send a request when the budget and the limits allow it."""
@@ -348,7 +345,11 @@ class RequestQueue:
         except _NoReply as error:
             paid = error.paid
             if error.slow:
-                self._say_refused(error.after)
+                self._bar.spending.refused += 1
+                wait = f" after {error.after:g} s" if error.after else ""
+                self._bar.say(
+                    f"{self._bar.spending.refused} came too early (429), sent again{wait}"
+                )
 
             raise
         except RespondentError:
@@ -398,13 +399,6 @@ class RequestQueue:
         if self._says_wait and not self._replied:
             self._says_wait = False
             self._bar.write(f"{self.client.where}: no reply yet ({reason}).", file=sys.stderr)
-
-    def _say_refused(self, after: float | None) -> None:
-        """Show on the progress bar that the endpoint refuses requests as too early."""
-        spending = self.budget.spending
-        spending.refused += 1
-        wait = f" after {after:g} s" if after else ""
-        self._bar.say(f"{spending.refused} came too early (429), sent again{wait}")
 
 
 def _run_in_thread(work: Coroutine[Any, Any, None]) -> None:

@@ -13,7 +13,6 @@ from ..exceptions import ParameterError
 
 _SENTENCES = ("premise", "hypothesis")
 _Answer = Callable[[Sequence[tuple[str, str]]], np.ndarray]
-_Span = tuple[int, int, str]  # start, end and kind of a word
 _COLUMNS = ["item_id", "term", "intensifier", *_SENTENCES]
 # Floor for probabilities, so that their logarithm is finite.
 _SMALLEST = 1e-12
@@ -69,10 +68,17 @@ def word_attributions(answer: _Answer, prompts: pd.DataFrame) -> pd.DataFrame:
     shorter_pairs: list[tuple[str, str]] = []
     pairs = list(prompts[[*_SENTENCES]].itertuples(index=False, name=None))
     for number, prompt in enumerate(prompts.to_dict("records")):
-        spans = part_spans(prompt)
+        spans = _locate_parts(prompt)
         for place, sentence in enumerate(_SENTENCES):
             text = prompt[sentence]
-            for start, end, kind in _split_text(text, spans, place):
+            # a term or an intensifier counts as one word
+            units = [(start, end, name) for name, (at, start, end) in spans.items() if at == place]
+            for match in re.finditer(r"\w[\w'’-]*", text):
+                start, end = match.span()
+                if all(end <= unit[0] or start >= unit[1] for unit in units):
+                    units.append((start, end, sentence))
+
+            for start, end, kind in sorted(units):
                 shorter = " ".join((text[:start] + text[end:]).split())
                 rows.append((number, sentence, text[start:end], kind))
                 shorter_pairs.append(
@@ -90,14 +96,14 @@ def word_attributions(answer: _Answer, prompts: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([repeated, words.drop(columns="prompt")], axis=1)
 
 
-def part_spans(prompt: Mapping[str, str] | pd.Series) -> dict[str, tuple[int, int, int]]:
+def _locate_parts(prompt: Mapping[str, str] | pd.Series) -> dict[str, tuple[int, int, int]]:
     """Locate a prompt's term and intensifier: return the sentence (0 or 1), start and end of each.
 
     The search for a term begins in the premise, the search for an intensifier in the hypothesis.
 
     Examples
     --------
-    >>> part_spans({"term": "calm", "intensifier": "rarely", "premise": "I feel calm.",
+    >>> _locate_parts({"term": "calm", "intensifier": "rarely", "premise": "I feel calm.",
     ...             "hypothesis": "Rarely so."})
     {'term': (0, 7, 11), 'intensifier': (1, 0, 6)}
     """
@@ -111,17 +117,6 @@ def part_spans(prompt: Mapping[str, str] | pd.Series) -> dict[str, tuple[int, in
                 break
 
     return spans
-
-
-def _split_text(text: str, spans: dict[str, tuple[int, int, int]], place: int) -> list[_Span]:
-    """Return start, end and kind of each word; a term or an intensifier counts as one word."""
-    units = [(start, end, name) for name, (at, start, end) in spans.items() if at == place]
-    for match in re.finditer(r"\w[\w'’-]*", text):
-        start, end = match.span()
-        if all(end <= unit[0] or start >= unit[1] for unit in units):
-            units.append((start, end, _SENTENCES[place]))
-
-    return sorted(units)
 
 
 def _log_entailment(answer: _Answer, pairs: list[tuple[str, str]]) -> np.ndarray:

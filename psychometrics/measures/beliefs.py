@@ -71,9 +71,16 @@ def hurtful(rows: Sequence[Sequence[str]], words: Iterable[str]) -> np.ndarray:
     array([[False,  True]])
     """
     check_names(rows=rows, words=words)
-    texts, places = _distinct_texts(rows)
+    sizes = {len(row) if isinstance(row, Sized) and not isinstance(row, str) else 0 for row in rows}
+    if len(sizes) != 1 or 0 in sizes:
+        raise ParameterError("Every template must have the same number of completions, at least 1.")
+
+    # each distinct completion is looked up once
+    numbers: dict[str, int] = {}
+    places = [numbers.setdefault(text, len(numbers)) for text in chain.from_iterable(rows)]
     lemmas = {_fold(word) for word in _check_texts(words)} - {""}
-    return np.array([not lemmas.isdisjoint(_split_words(text)) for text in texts])[places]
+    is_hurtful = [not lemmas.isdisjoint(_split_words(text)) for text in _check_texts(numbers)]
+    return np.array(is_hurtful)[places].reshape(len(rows), -1)
 
 
 def contrast(values: np.ndarray, null: np.ndarray | None = None) -> dict[str, float]:
@@ -236,7 +243,16 @@ def group_differences(
         for respondent, answers in marked.groupby("respondent_id", sort=False, observed=True):
             hits = answers.groupby([by, unit], observed=True)[category].agg(["sum", "count"])
             is_first = (hits.index.get_level_values(0) == pair[0]).astype(float)
-            shares = _group_shares(hits, is_first)
+
+            # Both groups' shares: observed, bootstrapped, and after random reassignment.
+            rng = np.random.default_rng(0)
+            dealt = rng.permuted(np.tile(is_first, (_DRAWS, 1)), axis=1)
+            shares = []
+            for members, dealt_members in ((is_first, dealt), (1 - is_first, 1 - dealt)):
+                samples = rng.multinomial(int(members.sum()), members / members.sum(), _DRAWS)
+                weights = np.vstack([members, samples, dealt_members])
+                shares.append((weights @ hits["sum"]) / (weights @ hits["count"]))
+
             row = {"category": category, "respondent_id": respondent}
             row |= {"first": shares[0][0], "second": shares[1][0]}
             row |= contrast(shares[0] - shares[1])
@@ -361,19 +377,6 @@ def _mark_completions(
     return completions[needed].assign(**contains), list(contains)
 
 
-def _group_shares(cells: pd.DataFrame, is_first: np.ndarray) -> list[np.ndarray]:
-    """Return both groups' shares: observed, bootstrapped, and after random reassignment."""
-    rng = np.random.default_rng(0)
-    dealt = rng.permuted(np.tile(is_first, (_DRAWS, 1)), axis=1)
-    shares = []
-    for members, dealt_members in ((is_first, dealt), (1 - is_first, 1 - dealt)):
-        samples = rng.multinomial(int(members.sum()), members / members.sum(), _DRAWS)
-        weights = np.vstack([members, samples, dealt_members])
-        shares.append((weights @ cells["sum"]) / (weights @ cells["count"]))
-
-    return shares
-
-
 def _deal_completions(column: pd.Series, rng: np.random.Generator) -> np.ndarray:
     """Return completions in a random order that leaves none at its own template."""
     order = rng.permutation(len(column))
@@ -390,16 +393,6 @@ def _fold(word: str) -> str:
     """
     plain = unicodedata.normalize("NFKD", _VANISHING.sub("", word))
     return "".join(c for c in plain if not unicodedata.combining(c))
-
-
-def _distinct_texts(rows: Sequence[Sequence[str]]) -> tuple[list[str], np.ndarray]:
-    """Return the distinct completions, and each completion's index among them, shape (T, K)."""
-    sizes = {len(row) if isinstance(row, Sized) and not isinstance(row, str) else 0 for row in rows}
-    if len(sizes) != 1 or 0 in sizes:
-        raise ParameterError("Every template must have the same number of completions, at least 1.")
-    place: dict[str, int] = {}
-    each = [place.setdefault(text, len(place)) for text in chain.from_iterable(rows)]
-    return _check_texts(place), np.array(each).reshape(len(rows), len(rows[0]))
 
 
 def _check_texts(values: Iterable[object]) -> list[str]:

@@ -9,8 +9,7 @@ They are in one file because they share the nulls and the jackknife intervals.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,7 @@ from scipy import special
 
 from ..checks import as_numbers, check_columns, check_names, check_numbers
 from ..exceptions import ParameterError
-from ..questionnaires import Questionnaire, Scale, load_questionnaires
+from ..questionnaires import AnyQuestionnaires, Questionnaire, Scale, load_questionnaires
 from .intervals import _leave_out, jackknife_half_width
 from .reliability import _coefficient_interval, alphas
 from .scoring import keyed_items
@@ -30,10 +29,7 @@ _ROUNDING = 1e-12
 
 
 def bias_shares(
-    items: pd.DataFrame,
-    questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
-    draws: int = 200,
-    seed: int = 0,
+    items: pd.DataFrame, questionnaires: AnyQuestionnaires, draws: int = 200, seed: int = 0
 ) -> pd.DataFrame:
     r"""Return the shares of trait and bias in respondents' differences, with intervals and nulls.
 
@@ -121,13 +117,10 @@ def bias_shares(
     >>> bool((shares["low"] < 0.5).all() and (shares["high"] > 0.5).all())
     True
     """
-    check_columns(items, ["respondent_id", "questionnaire", "item_id"], ["score"])
     check_numbers(draws=draws, seed=seed)
     rng = np.random.default_rng(seed)
     tables = []
-    for questionnaire, scale in _load_scales(questionnaires):
-        keys = np.array(list(questionnaire.keys(scale).values()))
-        rows = _raw_answers(items, questionnaire, scale)
+    for questionnaire, scale, keys, rows in _answered_scales(items, questionnaires):
         respondents = rows.groupby(level=0, sort=False)
         values = respondents.mean().to_numpy()
         counts = respondents.size().to_numpy()
@@ -260,9 +253,7 @@ def random_share(respondents: int) -> pd.Series:
     return pd.Series(row | {"sd": 1 / (2 * np.sqrt(respondents - 1))})
 
 
-def orthogonality(
-    questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
-) -> pd.DataFrame:
+def orthogonality(questionnaires: AnyQuestionnaires) -> pd.DataFrame:
     r"""Return every scale's response orthogonality, and the bias and alpha due to habits alone.
 
     Response orthogonality is the share of items for which trait and bias point in opposite
@@ -343,10 +334,7 @@ def orthogonality(
     return pd.DataFrame(rows)
 
 
-def runs_and_units(
-    items: pd.DataFrame,
-    questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
-) -> pd.DataFrame:
+def runs_and_units(items: pd.DataFrame, questionnaires: AnyQuestionnaires) -> pd.DataFrame:
     r"""Return the variance of scale scores between units and within units.
 
     Runs of one model are not respondents. With the mean squares between and within units and
@@ -400,11 +388,8 @@ def runs_and_units(
     >>> int(row["rows"]), bool(row["effective"] < 4)
     (6, True)
     """
-    check_columns(items, ["respondent_id", "questionnaire", "item_id"], ["score"])
     variances = []
-    for questionnaire, scale in _load_scales(questionnaires):
-        keys = np.array(list(questionnaire.keys(scale).values()))
-        rows = _raw_answers(items, questionnaire, scale)
+    for questionnaire, scale, keys, rows in _answered_scales(items, questionnaires):
         scores = pd.Series(rows.to_numpy() @ keys / len(keys), rows.index)
         row = {"questionnaire": questionnaire.id, "scale": scale.id, "title": scale.title}
         variances.append(row | _variance_components(scores))
@@ -449,9 +434,7 @@ def _variance_components(scores: pd.Series) -> dict[str, float]:
     return row | dict(zip(names, map(float, values), strict=True))
 
 
-def _load_scales(
-    questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
-) -> list[tuple[Questionnaire, Scale]]:
+def _load_scales(questionnaires: AnyQuestionnaires) -> list[tuple[Questionnaire, Scale]]:
     """Return all scales, each with its questionnaire."""
     loaded = load_questionnaires(questionnaires, texts=False)
     pairs = [(questionnaire, scale) for questionnaire in loaded for scale in questionnaire.scales]
@@ -460,18 +443,23 @@ def _load_scales(
     return pairs
 
 
-def _raw_answers(items: pd.DataFrame, questionnaire: Questionnaire, scale: Scale) -> pd.DataFrame:
-    """Return the raw answers to a scale by respondent, one row per complete administration.
+def _answered_scales(
+    items: pd.DataFrame, questionnaires: AnyQuestionnaires
+) -> Iterator[tuple[Questionnaire, Scale, np.ndarray, pd.DataFrame]]:
+    """Yield all scales with their questionnaires, their keys and the raw answers by respondent.
 
-    Answers to items are rescaled to run from -1 to 1.
+    There is one row per complete administration. Answers to items are rescaled to run from -1 to 1.
     """
-    keyed = keyed_items(items, questionnaire, scale).dropna()
-    if keyed.index.nlevels > 1:
-        ends = np.array([questionnaire.ends(item) for item in keyed])
-        keyed = 2 * (keyed - ends[:, 0]) / (ends[:, 1] - ends[:, 0]) - 1
+    check_columns(items, ["respondent_id", "questionnaire", "item_id"], ["score"])
+    for questionnaire, scale in _load_scales(questionnaires):
+        keyed = keyed_items(items, questionnaire, scale).dropna()
+        respondents = keyed.index.get_level_values("respondent_id")
+        if keyed.index.nlevels > 1:
+            ends = np.array([questionnaire.ends(item) for item in keyed])
+            keyed = 2 * (keyed - ends[:, 0]) / (ends[:, 1] - ends[:, 0]) - 1
 
-    keys = pd.Series(questionnaire.keys(scale))
-    return (keyed * keys).astype(float).set_axis(keyed.index.get_level_values("respondent_id"))
+        keys = np.array(list(questionnaire.keys(scale).values()))
+        yield questionnaire, scale, keys, (keyed * keys).astype(float).set_axis(respondents)
 
 
 def _scaled_options(questionnaire: Questionnaire, item: str) -> tuple[float, ...]:

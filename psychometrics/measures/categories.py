@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 
 from ..checks import check_columns
 from ..exceptions import ParameterError
-from ..questionnaires import Questionnaire, load_questionnaires
+from ..questionnaires import AnyQuestionnaires, Questionnaire, load_questionnaires
 from .normalisation import _check_answers
 from .scoring import _KEYS, _answer_values
 
 
-def category_scores(
-    answers: pd.DataFrame,
-    questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire],
-) -> pd.DataFrame:
+def category_scores(answers: pd.DataFrame, questionnaires: AnyQuestionnaires) -> pd.DataFrame:
     r"""Return category scores: the options' expected weights, summed over items.
 
     .. math:: S_c = b_c + \sum_i \sum_o p_{io}\, w_{ioc}, \qquad

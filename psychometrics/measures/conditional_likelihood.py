@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 from scipy.optimize import minimize
@@ -52,7 +50,9 @@ def _conditional_fit(answers: pd.DataFrame) -> pd.DataFrame:
     def likely(easiness: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return log sums over each score's patterns, and items' expected numbers of solvers."""
         totals = _symmetric_functions(easiness, np.ones((1, n), dtype=bool))[0, scores]
-        return totals, counts @ _solved_given_sum(easiness, totals, scores).T
+        without = _symmetric_functions(easiness, ~np.eye(n, dtype=bool))
+        solved_given_sum = np.exp(easiness[:, None] + without[:, scores - 1] - totals)
+        return totals, counts @ solved_given_sum.T
 
     def loss(easiness: np.ndarray) -> tuple[float, np.ndarray]:
         totals, expected = likely(easiness)
@@ -63,7 +63,17 @@ def _conditional_fit(answers: pd.DataFrame) -> pd.DataFrame:
     start = np.log(share[finite] / (1 - share[finite])).to_numpy()
     options = {"maxiter": 2000, "ftol": 1e-14, "gtol": 1e-8}
     easiness = minimize(loss, start - start.mean(), jac=True, method="L-BFGS-B", options=options).x
-    errors = _centred_errors(lambda at: likely(at)[1], easiness)
+
+    # Standard errors from differences of the gradient. The level is not identified: adding 1/n
+    # everywhere fixes it, and subtracting it again leaves the covariance of the centred
+    # difficulties (the pseudo-inverse, without its rounding).
+    step = 1e-4
+    slopes = [likely(easiness + move)[1] - likely(easiness - move)[1] for move in step * np.eye(n)]
+    hessian = np.array(slopes) / (2 * step)
+    level = np.full((n, n), 1 / n)
+    covariance = np.linalg.inv((hessian + hessian.T) / 2 + level) - level
+    errors = np.sqrt(np.diag(covariance).clip(0))
+
     difficulty = easiness.mean() - easiness
     result = pd.DataFrame({"difficulty": difficulty, "se": errors}, index=finite)
     result = result.reindex(answers.columns)
@@ -90,22 +100,6 @@ def _check_connected(answers: pd.DataFrame) -> None:
         )
 
 
-def _centred_errors(
-    gradient: Callable[[np.ndarray], np.ndarray], easiness: np.ndarray
-) -> np.ndarray:
-    """Return standard errors of centred difficulties, from differences of the gradient."""
-    n = len(easiness)
-    step = 1e-4
-    slopes = [gradient(easiness + move) - gradient(easiness - move) for move in step * np.eye(n)]
-    hessian = np.array(slopes) / (2 * step)
-
-    # The level is not identified: adding 1/n everywhere fixes it, and subtracting it again leaves
-    # the covariance of the centred difficulties (the pseudo-inverse, without its rounding).
-    level = np.full((n, n), 1 / n)
-    covariance = np.linalg.inv((hessian + hessian.T) / 2 + level) - level
-    return np.sqrt(np.diag(covariance).clip(0))
-
-
 def _symmetric_functions(logs: np.ndarray, members: np.ndarray) -> np.ndarray:
     """Return log symmetric functions of all orders, for each row's subset of the items."""
     factors = np.where(members, logs, -np.inf).T[:, None]
@@ -114,9 +108,3 @@ def _symmetric_functions(logs: np.ndarray, members: np.ndarray) -> np.ndarray:
     for done, factor in enumerate(factors, start=1):
         result[1 : done + 1] = np.logaddexp(result[1 : done + 1], factor + result[:done])
     return result.T
-
-
-def _solved_given_sum(easiness: np.ndarray, totals: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Return each item's probability of being solved given the sum score, shape (I, scores)."""
-    without = _symmetric_functions(easiness, ~np.eye(len(easiness), dtype=bool))
-    return np.exp(easiness[:, None] + without[:, scores - 1] - totals)

@@ -99,7 +99,15 @@ def _least_squares(correlations: np.ndarray) -> np.ndarray:
 
     for _ in range(_MOST_ROUNDS):
         before = loadings[moving]
-        after = _improve_loadings(before, off_diagonal[rows[moving]])
+        after = before.copy()
+        others = off_diagonal[rows[moving]]
+        for item in range(size):  # the best loading of an item, given those of all others
+            after[:, item] = 0.0
+            squares = (after**2).sum(axis=1)
+            products = (others[:, item] * after).sum(axis=1)
+            ratio = np.divide(products, squares, out=np.zeros_like(products), where=squares > 1e-12)
+            after[:, item] = np.clip(ratio, -1, 1)
+
         loadings[moving] = after
         moving = moving[np.abs(after - before).max(axis=1) > _TOLERANCE]
         if not len(moving):
@@ -110,15 +118,3 @@ def _least_squares(correlations: np.ndarray) -> np.ndarray:
     best = np.arange(draws) * size + misfits.argmin(axis=1)
     unsettled = np.isin(best, moving)
     return np.where(unsettled[:, None], np.nan, loadings[best])
-
-
-def _improve_loadings(loadings: np.ndarray, off_diagonal: np.ndarray) -> np.ndarray:
-    """Return loadings, shape (n, I), after setting each in turn to its best value."""
-    loadings = loadings.copy()
-    for item in range(loadings.shape[1]):
-        loadings[:, item] = 0.0
-        squares = (loadings**2).sum(axis=1)
-        products = (off_diagonal[:, item] * loadings).sum(axis=1)
-        best = np.divide(products, squares, out=np.zeros_like(products), where=squares > 1e-12)
-        loadings[:, item] = np.clip(best, -1, 1)
-    return loadings

@@ -91,8 +91,17 @@ def fit(answers: pd.DataFrame, model: str = "graded") -> pd.DataFrame:
     check_choice(_WORDS, model=model)
     answers = _as_numbers(answers)
     counts = answers.nunique()
-    _check_counts(counts, model)
+    if (counts < 1).any():
+        raise ParameterError(f"No one answered '{counts.idxmin()}'; leave the item out.")
+    if counts.max() > _MOST_OPTIONS:
+        many = f"{counts.max()} different answers, more than {_MOST_OPTIONS}"
+        raise ParameterError(
+            f"'{counts.idxmax()}' has {many}; the models are for few ordered options."
+        )
+
     varying = counts[counts > 1].index
+    if len(varying) < 3:
+        raise ParameterError(f"{model} needs three items that vary, got {len(varying)}; add items.")
 
     # As in irt.fit, threads with many small products wait longer than they compute.
     with threadpool_limits(limits=1, user_api="blas"):
@@ -174,20 +183,6 @@ def score_reliability(answers: pd.DataFrame, parameters: pd.DataFrame) -> pd.Ser
     row["log_likelihood"] = total.sum()
     row["parameters"] = parameters.drop(columns="at_limit", errors="ignore").notna().sum().sum()
     return pd.Series(row | {"n": len(answered)})
-
-
-def _check_counts(counts: pd.Series, model: str) -> None:
-    """Refuse items with too many different answers, and too few items that vary."""
-    if (counts < 1).any():
-        raise ParameterError(f"No one answered '{counts.idxmin()}'; leave the item out.")
-    if counts.max() > _MOST_OPTIONS:
-        many = (
-            f"'{counts.idxmax()}' has {counts.max()} different answers, more than {_MOST_OPTIONS}"
-        )
-        raise ParameterError(f"{many}; the models are for few ordered options.")
-    enough = (counts > 1).sum()
-    if enough < 3:
-        raise ParameterError(f"{model} needs three items that vary, got {enough}; add items.")
 
 
 def _indicators(answers: pd.DataFrame, options: np.ndarray, has_step: np.ndarray) -> np.ndarray:

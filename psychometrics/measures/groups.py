@@ -86,7 +86,8 @@ def congruence(
     check_numbers(factors=factors, draws=draws, seed=seed)
     check_names(order=order)
 
-    # statsmodels is slow to load.
+    # Both are slow to load.
+    from scipy.stats import wishart
     from statsmodels.multivariate.factor_rotation import rotate_factors
 
     answers, other_answers = _keep_varying_items(reference, other, factors)
@@ -100,21 +101,30 @@ def congruence(
     rng = np.random.default_rng(seed)
     exchanges = np.array([rng.permutation(len(items)) for _ in range(draws)])
     if len(order):
-        exchanges = _shift_items(items, order)
+        places = [items.index(item) for item in order if item in items]
+        if len(places) != len(items) or len(set(places)) != len(items):
+            raise ParameterError("order must list every item of both tables once; correct it.")
+
+        exchanges = np.tile(np.arange(len(items)), (len(items) - 1, 1))
+        for push, row in enumerate(exchanges, start=1):
+            row[places] = np.roll(places, push)
 
     chance = _rotated_congruences(loadings[0][exchanges], target).mean(axis=1)
     low = high = np.nan
     if len(other_answers) > len(items) and np.linalg.eigvalsh(other_correlations)[0] > 1e-10:
-        repeats = _bootstrap(other_correlations, len(other_answers), min(draws, 200), target, rng)
+        freedom = len(other_answers) - 1
+        samples = wishart.rvs(freedom, other_correlations, min(draws, 200), random_state=rng)
+        sampled = _loadings(as_correlations(samples), factors)
+        repeats = _rotated_congruences(sampled, target).mean(axis=1)
         ends = np.quantile(repeats, [0.025, 0.975]) + phi.mean() - np.median(repeats)
         low, high = ends.clip(-1, 1)
 
     at_least = chance >= phi.mean() - 1e-6  # exchanges of like items tie but for rounding
-    row = {"congruence": phi.mean(), "low": low, "high": high, "worst": phi.min()}
-    row |= {"chance": np.median(chance), "chance_high": np.quantile(chance, 0.95)}
-    row |= {"p": (1 + at_least.sum()) / (1 + len(chance))}
+    summary = {"congruence": phi.mean(), "low": low, "high": high, "worst": phi.min()}
+    summary |= {"chance": np.median(chance), "chance_high": np.quantile(chance, 0.95)}
+    summary |= {"p": (1 + at_least.sum()) / (1 + len(chance))}
 
-    return pd.Series(row | {"n": len(other_answers), "items": len(items)})
+    return pd.Series(summary | {"n": len(other_answers), "items": len(items)})
 
 
 def _keep_varying_items(
@@ -136,31 +146,6 @@ def _keep_varying_items(
         raise ParameterError(f"{len(items)} items vary, too few for {factors} factors; add items.")
 
     return complete[items], other_complete[items]
-
-
-def _shift_items(items: list[str], order: Sequence[str]) -> np.ndarray:
-    """Return the items' positions after shifts by 1, 2, … places along the order."""
-    places = [items.index(item) for item in order if item in items]
-    if len(places) != len(items) or len(set(places)) != len(items):
-        raise ParameterError("order must list every item of both tables once; correct it.")
-
-    exchanges = np.tile(np.arange(len(items)), (len(items) - 1, 1))
-    for push, row in enumerate(exchanges, start=1):
-        row[places] = np.roll(places, push)
-
-    return exchanges
-
-
-def _bootstrap(
-    correlations: np.ndarray, rows: int, draws: int, target: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
-    """Return each bootstrap sample's mean congruence, for samples of the given size."""
-    from scipy.stats import wishart  # slow to load
-
-    samples = wishart.rvs(rows - 1, correlations, size=draws, random_state=rng)
-    loadings = _loadings(as_correlations(samples), target.shape[1])
-
-    return _rotated_congruences(loadings, target).mean(axis=1)
 
 
 def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame) -> pd.DataFrame:

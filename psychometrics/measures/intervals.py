@@ -251,19 +251,18 @@ def mean_table(
 
     means = pd.DataFrame(rows, columns=[*by, "mean", "low", "high", "n"])
     if pd.api.types.is_bool_dtype(table[value]):
+        # Wilson's interval of a share of n observations
+        share = means["mean"]
+        n = means["n"]
+        z = special.ndtri(0.975)
+        centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+        half = z * np.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2) / (1 + z**2 / n)
+
         alike = means["low"] == means["high"]
-        low, high = _wilson_interval(means["mean"], means["n"])
+        low, high = np.minimum(centre - half, share), np.maximum(centre + half, share)
         means["low"] = means["low"].mask(alike, low).clip(0, 1)
         means["high"] = means["high"].mask(alike, high).clip(0, 1)
     return means
-
-
-def _wilson_interval(share: pd.Series, n: pd.Series) -> tuple[pd.Series, pd.Series]:
-    """Return Wilson's 95 % interval of shares of n observations."""
-    z = special.ndtri(0.975)
-    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z * np.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2) / (1 + z**2 / n)
-    return np.minimum(centre - half, share), np.maximum(centre + half, share)
 
 
 def runs_needed(

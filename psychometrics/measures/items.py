@@ -163,8 +163,18 @@ def dif(
     9.0
     """
     check_choice(("mantel-haenszel", "logistic"), method=method)
-    answers, group = _stack_groups(reference, focal)
+    reference = _as_numbers(reference)
+    focal = _as_numbers(focal)
+    if set(reference) != set(focal):
+        raise ParameterError("The groups answered different items: use the same items.")
 
+    answers = pd.concat([reference, focal], ignore_index=True)
+    if answers.isna().any(axis=None):
+        raise ParameterError("Matching on the sum needs complete answers: drop rows with gaps.")
+    if not answers.isin([0, 1]).all(axis=None):
+        raise ParameterError("Both groups' answers must be 0 or 1; recode them.")
+
+    group = np.arange(len(answers)) >= len(reference)  # whether a row is of the focal group
     if method == "logistic":
         return _logistic(answers, group.astype(float))
     total = answers.sum(axis=1)
@@ -279,22 +289,6 @@ def adjust(p: pd.Series, method: str = "holm") -> pd.Series:
     result = p.copy()
     result[has_test] = corrected
     return result
-
-
-def _stack_groups(reference: pd.DataFrame, focal: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray]:
-    """Stack the answers of both groups, and return 1 for the rows of the focal group."""
-    reference = _as_numbers(reference)
-    focal = _as_numbers(focal)
-    if set(reference) != set(focal):
-        raise ParameterError("The groups answered different items: use the same items.")
-
-    answers = pd.concat([reference, focal], ignore_index=True)
-    if answers.isna().any(axis=None):
-        raise ParameterError("Matching on the sum needs complete answers: drop rows with gaps.")
-    if not answers.isin([0, 1]).all(axis=None):
-        raise ParameterError("Both groups' answers must be 0 or 1; recode them.")
-
-    return answers, np.arange(len(answers)) >= len(reference)
 
 
 def _mantel_haenszel(y: np.ndarray, focal: np.ndarray, total: pd.Series) -> list[float]:

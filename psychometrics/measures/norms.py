@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
@@ -12,7 +9,7 @@ from scipy import stats
 
 from ..checks import check_columns, check_flags
 from ..exceptions import ParameterError
-from ..questionnaires import Questionnaire, load_questionnaires, psychobench_keys
+from ..questionnaires import AnyQuestionnaires, load_questionnaires, psychobench_keys
 from .items import adjust
 
 PAPER_LEVEL = 0.01
@@ -21,8 +18,7 @@ _NORMS_OF_THE_PAPER = {"bsri": ("Workers (Women)", "Workers (Men)"), "lms": ("Wh
 
 
 def norm_table(
-    questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire] | None = None,
-    paper: bool = False,
+    questionnaires: AnyQuestionnaires | None = None, paper: bool = False
 ) -> pd.DataFrame:
     """Return the human norms as a table.
 

@@ -116,8 +116,8 @@ def possible_squares(
             of_mean = Fraction(total**2, n)
             low = max(small, Fraction(0)) ** 2 * parts**2 * denominator + of_mean
             high = large**2 * parts**2 * denominator + of_mean
-            first = max(least, math.ceil(low))
-            ranges.append(range(first + (first - total) % 2, min(most, math.floor(high)) + 1, 2))
+            start = max(least, math.ceil(low))
+            ranges.append(range(start + (start - total) % 2, min(most, math.floor(high)) + 1, 2))
 
         if any(ranges):
             squares[total] = [allowed for allowed in ranges if allowed]
@@ -255,7 +255,7 @@ def habit_of_alpha(alpha: float, items: int, reverse_keyed: int) -> float:
     return float(share) if 0 <= share <= 1 else np.nan
 
 
-def correlation_of_habit(
+def _correlation_of_habit(
     share: float, items: tuple[int, int], reverse_keyed: tuple[int, int]
 ) -> float:
     r"""Return the correlation of two scales between which only agreeing is common.
@@ -266,9 +266,9 @@ def correlation_of_habit(
 
     Examples
     --------
-    >>> round(correlation_of_habit(0.3, (10, 10), (0, 5)), 2)
+    >>> round(_correlation_of_habit(0.3, (10, 10), (0, 5)), 2)
     0.0
-    >>> round(correlation_of_habit(0.3, (10, 10), (2, 9)), 2)
+    >>> round(_correlation_of_habit(0.3, (10, 10), (2, 9)), 2)
     -0.67
     """
     balances = np.subtract(items, np.multiply(2, reverse_keyed))
@@ -287,7 +287,7 @@ def habit_of_correlation(r: float, items: tuple[int, int], reverse_keyed: tuple[
     """
 
     def missing(share: float) -> float:
-        return correlation_of_habit(share, items, reverse_keyed) - r
+        return _correlation_of_habit(share, items, reverse_keyed) - r
 
     if not np.isfinite(missing(0.999)) or missing(0) * missing(0.999) > 0:
         return np.nan
@@ -330,8 +330,8 @@ def repeated_answers_test(f: float, df: int, n: int, units: int) -> tuple[float,
     """
     check_numbers(n=n, units=units, df=df)
     smaller = f * units / n
-    rest = units - df - 1
-    return smaller, float(stats.f.sf(smaller, df, rest)) if rest > 0 else np.nan
+    residual = units - df - 1
+    return smaller, float(stats.f.sf(smaller, df, residual)) if residual > 0 else np.nan
 
 
 _STEPS = 20_000
@@ -351,11 +351,11 @@ def _rounding_interval(text: str) -> tuple[Fraction, Fraction]:
 
 def _square_bounds(total: int, n: int, low: int, high: int) -> tuple[int, int]:
     """Return the least and largest sum of squares of n integers in a range with a total."""
-    equal, rest = divmod(total, n)
-    if equal < low or equal + (rest > 0) > high:
+    equal, remainder = divmod(total, n)
+    if equal < low or equal + (remainder > 0) > high:
         return 1, 0
 
-    least = (n - rest) * equal**2 + rest * (equal + 1) ** 2
+    least = (n - remainder) * equal**2 + remainder * (equal + 1) ** 2
     top, between = divmod(total - n * low, high - low)
     most = top * high**2 + max(n - top, 0) * low**2
     if between:

@@ -73,8 +73,18 @@ def score_table(
     elif conditions and not items:
         scoring = scoring | {"by": list(conditions)}
 
-    if items:
-        table = _score_items(answers, scoring) if by_prompts else answers
+    if items and by_prompts:
+        keys = ["respondent_id", "questionnaire", "item_id"]
+        sources = pss(answers, **scoring).query("polarity == 1")
+        sources = sources.assign(value=sources["pss"] * sources["weight"])
+        terms = sources.groupby([*keys, "template", "term"], sort=False)["value"].mean()
+        terms = terms.reset_index()
+        # the normalisation makes a template's terms dependent, so the interval is somewhat too wide
+        terms["term"] = terms["template"].astype(str) + terms["term"]
+        ends = mean_table(terms, "value", keys, "term").drop(columns="mean")
+        table = item_scores(answers, **scoring).merge(ends, on=keys)
+    elif items:
+        table = answers
     elif any(questionnaire.categories for questionnaire in questionnaires):
         table = category_scores(answers, questionnaires)
     elif "option" in answers:
@@ -94,8 +104,26 @@ def _score_scales(
     """Return the scores of scales with their intervals, notes and (if any) personas."""
     table = scale_scores(answers, questionnaires=questionnaires, **scoring)
     table = _add_intervals(table, item_scores(answers, **scoring), questionnaires)
-    table = _add_notes(table, answers, questionnaires)
 
+    # Why scores or intervals are missing.
+    by_name = {questionnaire.id: questionnaire for questionnaire in questionnaires}
+    keys = ["respondent_id", "questionnaire", "run", "persona_row"]
+    keys = [key for key in keys if key in table and key in answers]
+    notes = []
+    for row in table.to_dict("records"):
+        note = ""
+        if math.isnan(row["score"]) and "status" in answers:
+            items = by_name[row["questionnaire"]].scale(row["scale"]).items
+            asking = answers[(answers[keys] == [row[key] for key in keys]).all(axis=1)]
+            unanswered = asking[asking["item_id"].isin(items) & (asking["status"] != "ok")]
+            counts = unanswered["status"].value_counts()
+            note = "no score: " + ", ".join(f"{n} {status}" for status, n in counts.items())
+        elif math.isnan(row["low"]) and row["n"] == 1:
+            note = "no interval: one item"
+
+        notes.append(note)
+
+    table = table.assign(note=notes) if any(notes) else table
     if "persona_row" not in answers:
         return table
 
@@ -126,39 +154,3 @@ def _add_intervals(
 
     table[["low", "high"]] = table[["low", "high"]].where(table["score"].notna())
     return table.drop(columns="answered", errors="ignore")
-
-
-def _add_notes(
-    table: pd.DataFrame, answers: pd.DataFrame, questionnaires: Sequence[Questionnaire]
-) -> pd.DataFrame:
-    """Add a column of notes on why scores or intervals are missing, if any are missing."""
-    by_name = {questionnaire.id: questionnaire for questionnaire in questionnaires}
-    keys = ["respondent_id", "questionnaire", "run", "persona_row"]
-    keys = [key for key in keys if key in table and key in answers]
-    notes = []
-    for row in table.to_dict("records"):
-        note = ""
-        if math.isnan(row["score"]) and "status" in answers:
-            items = by_name[row["questionnaire"]].scale(row["scale"]).items
-            asking = answers[(answers[keys] == [row[key] for key in keys]).all(axis=1)]
-            unanswered = asking[asking["item_id"].isin(items) & (asking["status"] != "ok")]
-            counts = unanswered["status"].value_counts()
-            note = "no score: " + ", ".join(f"{n} {status}" for status, n in counts.items())
-        elif math.isnan(row["low"]) and row["n"] == 1:
-            note = "no interval: one item"
-
-        notes.append(note)
-
-    return table.assign(note=notes) if any(notes) else table
-
-
-def _score_items(answers: pd.DataFrame, scoring: dict[str, Any]) -> pd.DataFrame:
-    """Add the interval of each item's score over its source terms, and the number of terms."""
-    keys = ["respondent_id", "questionnaire", "item_id"]
-    sources = pss(answers, **scoring).query("polarity == 1")
-    sources = sources.assign(value=sources["pss"] * sources["weight"])
-    terms = sources.groupby([*keys, "template", "term"], sort=False)["value"].mean().reset_index()
-    # the normalisation makes a template's terms dependent, so the interval is somewhat too wide
-    terms["term"] = terms["template"].astype(str) + terms["term"]
-    ends = mean_table(terms, "value", keys, "term").drop(columns="mean")
-    return item_scores(answers, **scoring).merge(ends, on=keys)

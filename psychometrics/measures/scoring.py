@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -12,7 +11,13 @@ import pandas as pd
 
 from ..checks import as_numbers, check_columns, check_kinds, check_names
 from ..exceptions import ParameterError, QuestionnaireError
-from ..questionnaires import Questionnaire, Scale, load_questionnaire, load_questionnaires
+from ..questionnaires import (
+    AnyQuestionnaires,
+    Questionnaire,
+    Scale,
+    load_questionnaire,
+    load_questionnaires,
+)
 from ..questionnaires.answers import check_loaded
 from .normalisation import _check_answers, pss
 
@@ -88,7 +93,7 @@ def item_scores(
 
 def scale_scores(
     answers: pd.DataFrame | Iterator[pd.DataFrame],
-    questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire] | None = None,
+    questionnaires: AnyQuestionnaires | None = None,
     score: Literal["entailment", "contrast"] = "entailment",
     temperature: float = 1.0,
     by: Sequence[str] = (),
@@ -294,8 +299,7 @@ def _key_items(
 
 
 def _load_answered(
-    questionnaires: str | Path | Questionnaire | Iterable[str | Path | Questionnaire] | None,
-    names: Iterable[str],
+    questionnaires: AnyQuestionnaires | None, names: Iterable[str]
 ) -> dict[str, Questionnaire]:
     """Return the questionnaires by name; by default, load those of the project with these names."""
     if questionnaires is None:

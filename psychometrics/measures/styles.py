@@ -280,11 +280,11 @@ def empty_answers(
 def _run_styles(
     answers: pd.DataFrame, questionnaire: Questionnaire, keys: list[str]
 ) -> pd.DataFrame:
-    ends = {item.id: questionnaire.ends(item) for item in questionnaire.items}
-    low = answers["item_id"].map({item: end[0] for item, end in ends.items()})
-    high = answers["item_id"].map({item: end[1] for item, end in ends.items()})
-    counts = {item.id: len(questionnaire.choices(item)) for item in questionnaire.items}
-    count = answers["item_id"].map(counts)
+    items = {
+        item.id: (*questionnaire.ends(item), len(questionnaire.choices(item)))
+        for item in questionnaire.items
+    }
+    low, high, count = np.array([items[item] for item in answers["item_id"]]).T
     value = answers["value"].where(answers["status"] == "ok").astype("float64")
     scaled = 2 * (value - low) / (high - low) - 1
     has_middle = (count > 2) & (count % 2 == 1) & value.notna()
@@ -301,7 +301,7 @@ def _run_styles(
         lambda x: x.value_counts(normalize=True).iloc[0] if x.notna().any() else np.nan
     )
     wide = answers[keys].assign(item_id=answers["item_id"], a=scaled)
-    wide = wide.pivot(index=keys, columns="item_id", values="a").reindex(columns=list(ends))
+    wide = wide.pivot(index=keys, columns="item_id", values="a").reindex(columns=list(items))
     balanced = []
     for scale in questionnaire.scales:
         reverse = list(scale.reverse)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from ..exceptions import RespondentError
+from ..exceptions import IncompleteModelError, RespondentError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -54,7 +54,7 @@ def _check_template(name: str, text: str) -> None:
     >>> _check_template("a model", "{{ 'x' * 99999 * 999 }}")
     Traceback (most recent call last):
         ...
-    psychometrics.exceptions.RespondentError: a model has a chat template that computes with ...
+    psychometrics.exceptions.IncompleteModelError: a model has a chat template that computes ...
     """
     from jinja2 import Environment, TemplateSyntaxError, nodes
 
@@ -82,10 +82,9 @@ def _check_template(name: str, text: str) -> None:
 
 
 def _too_large(name: str, value: str, line: int) -> RespondentError:
-    return RespondentError(
+    return IncompleteModelError(
         f"{name} has a chat template that computes with {value} (line {line}), too large a "
-        "number for any template, so it may never end: choose another model.",
-        kind="incomplete",
+        "number for any template, so it may never end: choose another model."
     )
 
 
@@ -129,10 +128,9 @@ def fill_template(
 
     length = sum(len(message["content"]) for message in conversation)
     if len(text) > _MOST_SIGNS + 10 * length:
-        raise RespondentError(
+        raise IncompleteModelError(
             f"{name} has a chat template that turns one conversation into {len(text):,} "
-            "characters: choose another model.",
-            kind="incomplete",
+            "characters: choose another model."
         )
 
     return text
@@ -149,10 +147,9 @@ def _limit_time(name: str) -> Iterator[None]:
 
     def watch(frame: FrameType, event: str, argument: object) -> Any:
         if time.monotonic() > end:
-            raise RespondentError(
+            raise IncompleteModelError(
                 f"{name} has a chat template that ran longer than {_SECONDS:g} s: "
-                "choose another model.",
-                kind="incomplete",
+                "choose another model."
             )
         return watch
 

@@ -17,16 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import NLI_LABELS, shipped
-from ..exceptions import RespondentError
+from ..exceptions import IncompleteModelError, RespondentError
 from ..paths import data_dir
 from .loading import load_config, load_model, load_tokenizer
-from .sources import SMOLLM2, base_path, find
+from .sources import SMOLLM2, Source, base_path, find
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
-
-    from .sources import Source
 
 
 def load_embedded(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -62,8 +60,8 @@ def load_embedded(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     folder = source.local_folder
     recipe = source.recipe
     if not any(folder.glob("*.safetensors")):
-        raise RespondentError(
-            f"{name} is installed without weights: `pip install ./decoders`.", kind="incomplete"
+        raise IncompleteModelError(
+            f"{name} is installed without weights: `pip install ./decoders`."
         )
 
     if recipe.get("base") == SMOLLM2:
@@ -160,7 +158,13 @@ def load_masked_lm(
 
     model, tokenizer = load_model(base, "masked", fresh=True)
     _merge(model.state_dict(), folder)
-    _put_head(model, folder)
+
+    # The weights that do not belong to the base's body.
+    weights = _weights(folder / "head.safetensors")
+    body = f"{model.base_model_prefix}."
+    outside = (name for name, _ in model.named_parameters() if not name.startswith(body))
+    _check_complete(folder.name, outside, weights)
+    model.load_state_dict(weights, strict=False)
     return model.float().eval(), tokenizer
 
 
@@ -185,16 +189,15 @@ def embedded_head(name: str) -> tuple[Path, dict[str, Any]]:
     return folder, json.loads((folder / "recipe.json").read_text(encoding="utf-8"))
 
 
-def acceptability(sentences: Sequence[str], name: str | Path = "embedded") -> NDArray[np.float32]:
+def acceptability(sentences: Sequence[str]) -> NDArray[np.float32]:
     """Return the probability that each sentence is linguistically acceptable.
+
+    The judge is SmolLM2 with an adapter and a head that were trained on CoLA.
 
     Parameters
     ----------
     sentences : sequence of str
         n sentences. Repeated sentences are scored once.
-    name : str or Path
-        ``"embedded"``, SmolLM2 with an adapter and a head trained on CoLA; or a local folder or a
-        hub id of a model with two outputs, of which the second means acceptable.
 
     Returns
     -------
@@ -203,7 +206,7 @@ def acceptability(sentences: Sequence[str], name: str | Path = "embedded") -> ND
     Raises
     ------
     RespondentError
-        The embedded head or SmolLM2 is missing, or the model does not have two outputs.
+        The embedded head or SmolLM2 is missing.
 
     Examples
     --------
@@ -212,8 +215,18 @@ def acceptability(sentences: Sequence[str], name: str | Path = "embedded") -> ND
     """
     import torch
 
-    model, tokenizer = _acceptability_classifier(name)
-    wording = embedded_head("cola")[1]["wording"] if name == "embedded" else "{sentence}"
+    folder, recipe = embedded_head("cola")
+    config = load_config(SMOLLM2, num_labels=2, num_hidden_layers=recipe["layers"])
+    model, tokenizer = load_model(SMOLLM2, "classifier", config=config, fresh=True)
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+
+    # A decoder's answer is at the last token that is not padding.
+    model.config.pad_token_id = tokenizer.pad_token_id
+    tokenizer.padding_side = "right"
+    _merge(model.state_dict(), folder)
+
+    wording = recipe["wording"]
     unique = sorted(set(sentences), key=len)
     values = []
     with torch.inference_mode():
@@ -228,24 +241,30 @@ def acceptability(sentences: Sequence[str], name: str | Path = "embedded") -> ND
     return np.array([answers[sentence] for sentence in sentences], dtype=np.float32)
 
 
-def _acceptability_classifier(name: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    if name != "embedded":
-        model, tokenizer = load_model(find(name), "classifier", what="an acceptability classifier")
-        if model.config.num_labels != 2:
-            raise RespondentError(f"{name} has {model.config.num_labels} outputs, not two.")
-        return model, tokenizer
+def is_wording(text: object) -> bool:
+    """Return whether a text has the gaps of a pair and no other gaps.
 
-    folder, recipe = embedded_head("cola")
-    config = load_config(SMOLLM2, num_labels=2, num_hidden_layers=recipe["layers"])
-    model, tokenizer = load_model(SMOLLM2, "classifier", config=config, fresh=True)
-    if tokenizer.pad_token is None:
-        tokenizer.pad_token = tokenizer.eos_token
+    Examples
+    --------
+    >>> is_wording("{premise} So: {hypothesis}"), is_wording("{premise} {label}")
+    (True, False)
+    """
+    gaps = re.findall(r"{[^}]*}?|}", text) if isinstance(text, str) else []
+    return set(gaps) == {"{premise}", "{hypothesis}"}
 
-    # A decoder's answer is at the last token that is not padding.
-    model.config.pad_token_id = tokenizer.pad_token_id
-    tokenizer.padding_side = "right"
-    _merge(model.state_dict(), folder)
-    return model, tokenizer
+
+def worded(pairs: Iterable[tuple[str, ...]], wording: str) -> list[str]:
+    """Turn pairs into texts with a wording that has ``{premise}`` and ``{hypothesis}``.
+
+    Examples
+    --------
+    >>> worded([("It rained. ", "It was wet.")], "{premise} So: {hypothesis}")
+    ['It rained. So: It was wet.']
+    """
+    return [
+        wording.format(premise=premise.strip(), hypothesis=hypothesis.strip())
+        for premise, hypothesis in pairs
+    ]
 
 
 def _merge(into: dict[str, torch.Tensor], folder: Path) -> None:
@@ -296,16 +315,7 @@ def _check_complete(name: str, required: Iterable[str], weights: Iterable[str]) 
     """Refuse an adapter or a head that lacks some of its weights."""
     missing = sorted(set(required) - set(weights))
     if missing:
-        raise RespondentError(f"{name} lacks {missing[0]}: recopy its folder.", kind="incomplete")
-
-
-def _put_head(model: PreTrainedModel, folder: Path) -> None:
-    """Load the weights that do not belong to the base's body."""
-    weights = _weights(folder / "head.safetensors")
-    body = f"{model.base_model_prefix}."
-    outside = (name for name, _ in model.named_parameters() if not name.startswith(body))
-    _check_complete(folder.name, outside, weights)
-    model.load_state_dict(weights, strict=False)
+        raise IncompleteModelError(f"{name} lacks {missing[0]}: recopy its folder.")
 
 
 # A tokenizer takes a third of a member's loading time.

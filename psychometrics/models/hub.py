@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..exceptions import RespondentError
+from ..exceptions import IncompleteModelError, RespondentError
 from .model_files import _check_config, _check_files, _check_folder, read_json
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def check_listed(info: ModelInfo) -> tuple[dict[str, Any], Mapping[Any, int]]:
         try:
             weights = HfApi().get_safetensors_metadata(info.id, revision=info.sha)
         except SafetensorsParsingError as error:
-            raise RespondentError(
-                f"{info.id} has an unreadable safetensors file: choose another.", kind="incomplete"
+            raise IncompleteModelError(
+                f"{info.id} has an unreadable safetensors file: choose another."
             ) from error
 
     return config, weights.parameter_count

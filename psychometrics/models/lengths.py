@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..exceptions import RespondentError
+from ..exceptions import IncompleteModelError, RespondentError
 from .loading import text_config
 
 if TYPE_CHECKING:
@@ -84,6 +85,22 @@ def batch_rows(
     return max(few, min(batch_tokens(text_config(config), device, dtype) // tokens, 16 * few))
 
 
+def group_lengths(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the places of equal lengths, from the smallest length on.
+
+    Texts of one length form a batch without padding, to which many families react, each in its own
+    way.
+
+    Examples
+    --------
+    >>> list(group_lengths([7, 5, 7]))
+    [[1], [0, 2]]
+    """
+    order = sorted(range(len(lengths)), key=lengths.__getitem__)
+    for _, group in itertools.groupby(order, lengths.__getitem__):
+        yield list(group)
+
+
 def token_limit(
     encoded: list[list[int]],
     model: PreTrainedModel | PreTrainedConfig,
@@ -106,10 +123,9 @@ def token_limit(
     words = vocabulary_size(model)
     largest = max(map(max, filter(None, encoded)), default=0)
     if largest >= words:
-        raise RespondentError(
+        raise IncompleteModelError(
             f"{name} has a tokenizer that returns the token {largest}, but a vocabulary of "
-            f"{words}: save the model with its own tokenizer.",
-            kind="incomplete",
+            f"{words}: save the model with its own tokenizer."
         )
 
     limit: int = tokenizer.model_max_length
@@ -124,9 +140,8 @@ def token_limit(
         limit = min(limit, positions)
 
     if limit < _FEWEST:
-        raise RespondentError(
-            f"{name} reads {limit} tokens: set model_max_length in its tokenizer_config.json.",
-            kind="incomplete",
+        raise IncompleteModelError(
+            f"{name} reads {limit} tokens: set model_max_length in its tokenizer_config.json."
         )
     return limit
 
@@ -176,8 +191,7 @@ def check_known(
     recognised = np.isin(ids, tokenizer.all_special_ids, invert=True).sum()
     lost = 0 if unknown is None else (ids == unknown).sum()
     if recognised <= lost:
-        raise RespondentError(
+        raise IncompleteModelError(
             f"{name} has a tokenizer that knows {recognised} of {recognised + lost} tokens of the "
-            "prompts: copy the tokenizer's files again, or ask in a language that the model reads.",
-            kind="incomplete",
+            "prompts: copy the tokenizer's files again, or ask in a language that the model reads."
         )

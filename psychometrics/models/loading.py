@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..checks import check_choice
-from ..exceptions import RespondentError, out_of_memory
+from ..exceptions import IncompleteModelError, RespondentError, out_of_memory
 from .chat_templates import _check_template
-from .model_files import TOKENIZER_FILES, read_json
+from .model_files import _TOKENIZER_FILES, read_json
 from .sources import Source, find
 
 if TYPE_CHECKING:
@@ -114,15 +114,15 @@ def load_model(
     import torch
 
     check_choice(tuple(_HEADS), head=head)
-    what = what or _HEADS[head][1]
+    kind = what or _HEADS[head][1]
     source = find(source)
     name = source.name
     if config is None:
         config = load_config(source)
 
-    builder = _choose_builder(name, what, head, config)
+    builder = _choose_builder(name, kind, head, config)
     precision = "float32" if source.base is not None else dtype
-    with quietly(), loading_errors(name, what):
+    with quietly(), loading_errors(name, kind):
         model, report = builder.from_pretrained(
             source.fetch(),
             config=config,
@@ -143,13 +143,13 @@ def load_model(
         missing -= of_pooler
 
     if source.base is not None:
-        merged = _merge_adapter(model, source, what, missing)
+        merged = _merge_adapter(model, source, kind, missing)
         return merged, tokenizer or load_tokenizer(source)
 
     _check_depth(source, model, config, report["unexpected_keys"])
     if not fresh:
         correction = _suggest_correction(head, config, bool(report["unexpected_keys"]))
-        _check_trained(name, what, report["mismatched_keys"], missing, correction)
+        _check_trained(name, kind, report["mismatched_keys"], missing, correction)
 
     return model.eval(), tokenizer or load_tokenizer(source)
 
@@ -211,10 +211,9 @@ def _check_depth(
         layers, number = place.groups()
         has_list = any(name.endswith(f"{layers}0") for name in names)
         if has_list and not any(name.endswith(f"{layers}{number}") for name in names):
-            raise RespondentError(
+            raise IncompleteModelError(
                 f"{source.name} has weights of {key[: place.end() - 1]} and {depth} layers: copy "
-                "the model again.",
-                kind="incomplete",
+                "the model again."
             )
 
 
@@ -225,10 +224,9 @@ def _check_trained(
     if mismatched:
         key, *shapes = min(mismatched)
         stored, configured = (" × ".join(map(str, shape)) for shape in shapes)
-        raise RespondentError(
+        raise IncompleteModelError(
             f"{name} cannot be loaded as {kind}: its {key} is {stored}, but its config.json asks "
-            f"for {configured}; copy both files again from one model.",
-            kind="incomplete",
+            f"for {configured}; copy both files again from one model."
         )
 
     if missing:
@@ -274,12 +272,11 @@ def load_config(source: Source | str | Path, **changes: object) -> PreTrainedCon
 
     for key, value in source.config.items():
         if "layer" in key and isinstance(value, int) and value > _MOST_LAYERS:
-            raise RespondentError(f"{name} has {value} as {key}: correct it.", kind="incomplete")
+            raise IncompleteModelError(f"{name} has {value} as {key}: correct it.")
         if key in _LAYERS and (not isinstance(value, int) or value < 1):
-            raise RespondentError(
+            raise IncompleteModelError(
                 f"{name}, config.json: {key} is {value!r} instead of a positive number of layers; "
-                "correct this number.",
-                kind="incomplete",
+                "correct this number."
             )
 
     if source.config.get("return_dict") is False:  # outputs are accessed by name
@@ -341,7 +338,7 @@ def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
 
     if source.base is not None:
         adapter = source.local_folder
-        if any((adapter / file).is_file() for file in TOKENIZER_FILES):
+        if any((adapter / file).is_file() for file in _TOKENIZER_FILES):
             folder = adapter  # it may have a padding token that the base lacks
 
     settings = folder / "tokenizer_config.json"
@@ -361,10 +358,9 @@ def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         limit = tokenizer.model_max_length
         if not isinstance(limit, int | float) or limit < 1:
-            raise RespondentError(
+            raise IncompleteModelError(
                 f"{name}, tokenizer_config.json: model_max_length is {limit!r}, not a number of "
-                "tokens; correct this value.",
-                kind="incomplete",
+                "tokens; correct this value."
             )
 
         templates = getattr(tokenizer, "chat_template", None) or {}
@@ -423,10 +419,9 @@ def loading_errors(name: str, what: str) -> Iterator[None]:
         if isinstance(error, AttributeError | LookupError | TypeError | ArithmeticError):
             reason = "one of its settings has an impossible value"  # Python does not name it
 
-        raise RespondentError(
+        raise IncompleteModelError(
             f"{name} cannot be loaded as {what}: check or replace its files, or name another model "
-            f"({reason}).",
-            kind="incomplete",
+            f"({reason})."
         ) from error
 
 

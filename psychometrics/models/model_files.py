@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ..exceptions import RespondentError
+from ..exceptions import IncompleteModelError, RespondentError
 from ..files import digest_text, known_sha256
 
-TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "spm.model",
-                   "sentencepiece.bpe.model", "tokenizer.model")  # fmt: skip
-"""Files that hold a tokenizer's vocabulary; a model needs one of these."""
+# Files that hold a tokenizer's vocabulary; a model needs one of these.
+_TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "spm.model",
+                    "sentencepiece.bpe.model", "tokenizer.model")  # fmt: skip
 # Files besides the weights that determine a model's answers.
 _SETTINGS_FILES = {
     "config.json",
@@ -27,7 +27,7 @@ _SETTINGS_FILES = {
     "special_tokens_map.json",
     "added_tokens.json",
     "merges.txt",
-    *TOKENIZER_FILES,
+    *_TOKENIZER_FILES,
 }
 _UNSAFE_WEIGHTS = re.compile(r"(pytorch_|tf_|flax_)?model\b.*\.(bin|pt|pth|ckpt|h5|msgpack)")
 _WHOLE_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
@@ -47,8 +47,8 @@ def _check_folder(name: str, folder: Path) -> None:
     _check_files(name, {path.name for path in folder.iterdir()})
     missing = [path.name for path in _weight_files(name, folder) if not path.is_file()]
     if missing:
-        raise RespondentError(
-            f"{name} lacks the weight file {missing[0]}: copy the folder again.", kind="incomplete"
+        raise IncompleteModelError(
+            f"{name} lacks the weight file {missing[0]}: copy the folder again."
         )
     _check_config(name, read_json(name, folder / "config.json"))
 
@@ -59,9 +59,8 @@ def _check_settings(name: str, folder: Path) -> None:
     settings += sorted(folder.glob("additional_chat_templates/*.jinja"))
     for path in settings:
         if not path.is_file():
-            raise RespondentError(
-                f"{name} has {path.name}, which is not a file: copy the folder again.",
-                kind="incomplete",
+            raise IncompleteModelError(
+                f"{name} has {path.name}, which is not a file: copy the folder again."
             )
 
 
@@ -100,9 +99,9 @@ def _check_files(name: str, files: set[str]) -> None:
                 "another library: convert it to model.safetensors (load it where you trust it and "
                 "call save_pretrained)"
             )
-    elif not files & set(TOKENIZER_FILES):
+    elif not files & set(_TOKENIZER_FILES):
         why = "has no tokenizer: save its tokenizer there with save_pretrained"
-    elif files & set(TOKENIZER_FILES) == {"vocab.json"} and "merges.txt" not in files:
+    elif files & set(_TOKENIZER_FILES) == {"vocab.json"} and "merges.txt" not in files:
         why = "has the vocab.json of its tokenizer without merges.txt: copy merges.txt there, too"
     else:
         return
@@ -119,8 +118,8 @@ def _weight_files(name: str, folder: Path) -> list[Path]:
     weights = read_json(name, index).get("weight_map")
     shards = list(weights.values()) if isinstance(weights, dict) else []
     if not shards or not all(isinstance(s, str) and re.fullmatch(r"[^/\\]+", s) for s in shards):
-        raise RespondentError(
-            f"{name}, {index.name}: lists no file names; copy the file again.", kind="incomplete"
+        raise IncompleteModelError(
+            f"{name}, {index.name}: lists no file names; copy the file again."
         )
 
     unsafe = [shard for shard in shards if not shard.endswith(".safetensors")]
@@ -144,15 +143,14 @@ def read_json(name: str, path: Path, kind: type = dict) -> Any:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise RespondentError(
-            f"{name}, {path.name}: not readable as JSON; copy the file again.", kind="incomplete"
+        raise IncompleteModelError(
+            f"{name}, {path.name}: not readable as JSON; copy the file again."
         ) from error
 
     if not isinstance(content, kind):
         expected = "object" if kind is dict else "list"
-        raise RespondentError(
-            f"{name}, {path.name}: is not a JSON {expected}; copy the file again.",
-            kind="incomplete",
+        raise IncompleteModelError(
+            f"{name}, {path.name}: is not a JSON {expected}; copy the file again."
         )
 
     return content

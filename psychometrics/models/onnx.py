@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..exceptions import RespondentError
+from ..exceptions import IncompleteModelError, RespondentError
 from ..paths import user_path
 from .model_files import _WHOLE_WEIGHTS
 
@@ -59,13 +59,13 @@ def find_onnx(path: str | Path) -> Path | None:
     return next((file.resolve() for file in files if os.path.isfile(file)), None)
 
 
-def settings_folder(file: Path) -> Path:
+def _settings_folder(file: Path) -> Path:
     """Return the folder with an ONNX file's config.json: its own, or the one above ``onnx``."""
     is_below = file.parent.name == "onnx" and not (file.parent / "config.json").is_file()
     return file.parent.parent if is_below else file.parent
 
 
-def weight_files(file: Path) -> list[Path]:
+def _onnx_files(file: Path) -> list[Path]:
     """Return an ONNX file and the files beside it that hold its larger weights."""
     return sorted(path for path in file.parent.iterdir() if path.name.startswith(file.name))
 
@@ -89,15 +89,11 @@ def resolve_precision(file: Path, dtype: str | None = None) -> str:
                     if len(sizes) > 1:
                         types |= set(_parse_numbers(m, weight, _TYPE))
     except (ValueError, LookupError) as error:
-        raise RespondentError(
-            f"{file}: not readable as ONNX; copy the file again.", kind="incomplete"
-        ) from error
+        raise IncompleteModelError(f"{file}: not readable as ONNX; copy the file again.") from error
 
     precision = next((name for number, name in _TYPES.items() if number in types), None)
     if precision is None:
-        raise RespondentError(
-            f"{file}: holds no weights; export the model again.", kind="incomplete"
-        )
+        raise IncompleteModelError(f"{file}: holds no weights; export the model again.")
 
     if dtype is not None and str(dtype).removeprefix("torch.") != precision:
         raise RespondentError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -10,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exceptions import RespondentError, naming_extras
+from ..exceptions import IncompleteModelError, RespondentError, naming_extras
+from .lengths import group_lengths
 from .loading import loading_errors
 from .model_files import read_json
-from .onnx import weight_files
+from .onnx import _onnx_files
 from .sources import Source
 
 if TYPE_CHECKING:
@@ -43,7 +43,14 @@ class ONNXClassifier:
         self.name = name
         self.config = read_json(name, folder / "config.json")
         self.lengths: Any = _describe_lengths(self.config)
-        self._splitter = _load_tokenizer(name, folder)
+
+        with naming_extras():
+            from tokenizers import Tokenizer
+
+        with loading_errors(name, "a tokenizer"):
+            self._splitter = Tokenizer.from_file(str(folder / "tokenizer.json"))
+
+        self._splitter.no_padding()
         self.tokenizer: Any = _describe_tokenizer(name, folder, self._splitter)
         self._session = _open_session(source)
 
@@ -71,12 +78,8 @@ class ONNXClassifier:
     def probabilities(self, features: list[_Features]) -> NDArray[np.float32]:
         """Return the probabilities of the outputs for n tokenized pairs, in float32."""
         lengths = [len(text["input_ids"]) for text in features]
-        order = sorted(range(len(features)), key=lengths.__getitem__)
         logits = np.empty((len(features), self.outputs), dtype=np.float32)
-
-        # Texts are not padded, as in torch.
-        for _, group in itertools.groupby(order, lengths.__getitem__):
-            rows = list(group)
+        for rows in group_lengths(lengths):
             size = 1 if self._is_quantized else len(rows)
             for start in range(0, len(rows), size):
                 batch = rows[start : start + size]
@@ -122,19 +125,8 @@ def _open_session(source: Source) -> InferenceSession:
     with loading_errors(source.name, "an ONNX classifier"):
         file = Path(str(source.file))
         # Read from its bytes, a model cannot refer to further files, which no digest would cover.
-        model = file.read_bytes() if len(weight_files(file)) == 1 else str(file)
+        model = file.read_bytes() if len(_onnx_files(file)) == 1 else str(file)
         return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-
-
-def _load_tokenizer(name: str, folder: Path) -> Tokenizer:
-    with naming_extras():
-        from tokenizers import Tokenizer
-
-    with loading_errors(name, "a tokenizer"):
-        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-
-    tokenizer.no_padding()
-    return tokenizer
 
 
 def _describe_tokenizer(name: str, folder: Path, splitter: Tokenizer) -> SimpleNamespace:
@@ -146,10 +138,9 @@ def _describe_tokenizer(name: str, folder: Path, splitter: Tokenizer) -> SimpleN
 
     limit = settings.get("model_max_length", np.inf)
     if not isinstance(limit, int | float) or limit < 1:
-        raise RespondentError(
+        raise IncompleteModelError(
             f"{name}, tokenizer_config.json: model_max_length is {limit!r}, not a number of "
-            "tokens; correct this value.",
-            kind="incomplete",
+            "tokens; correct this value."
         )
 
     ids = {}

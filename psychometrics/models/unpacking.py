@@ -13,7 +13,7 @@ import tempfile
 import warnings
 from pathlib import Path
 
-from ..exceptions import RespondentError
+from ..exceptions import IncompleteModelError, RespondentError
 from ..files import known_sha256
 from ..paths import cache_dir
 from .model_files import read_json
@@ -36,10 +36,9 @@ def _check_unpacked(name: str, folder: Path) -> None:
     """Refuse an unpacked model whose files differ from their recorded digests."""
     note = folder / _DIGESTS_FILE
     if not note.is_file() or read_json(name, note) != _file_digests(folder):
-        raise RespondentError(
+        raise IncompleteModelError(
             f"{folder}, the unpacked copy of {name}, was changed: delete this folder, so that the "
-            "model is unpacked again.",
-            kind="incomplete",
+            "model is unpacked again."
         )
 
 

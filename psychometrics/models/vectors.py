@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import os
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,17 +22,14 @@ from ..exceptions import ParameterError
 from ..paths import cache_dir
 from ..store import key_of
 from .devices import resolve_device
+from .embedded import is_wording, worded
 from .fast import fast_forward
+from .lengths import group_lengths
 from .loading import decodes, load_config, load_model, load_tokenizer
 from .sources import base_path, find
 
 if TYPE_CHECKING:
-    from transformers import (
-        BatchEncoding,
-        PreTrainedConfig,
-        PreTrainedModel,
-        PreTrainedTokenizerBase,
-    )
+    from transformers import BatchEncoding, PreTrainedModel, PreTrainedTokenizerBase
 
 _Pair = tuple[str, str]  # premise and hypothesis
 _Vectors = NDArray[np.float32]
@@ -67,8 +62,8 @@ def layer_vectors(
     parts : tuple of tuple of (premise, hypothesis)
         The prompts of each questionnaire.
     wording : str, optional
-        A text with ``{premise}`` and ``{hypothesis}`` for a decoder, as in :func:`text_vectors`; by
-        default a decoder reads the pair as a classifier does.
+        A text with ``{premise}`` and ``{hypothesis}`` for a decoder; by default a decoder reads the
+        pair as a classifier does.
 
     Returns
     -------
@@ -118,7 +113,7 @@ def _cached_vectors(
     if wording is None:
         hidden = prompt_vectors(base, pairs, depth=max(layers))[list(layers)]
     else:
-        hidden = text_vectors(base, pairs, wording, layers)
+        hidden = _text_vectors(base, pairs, wording, layers)
 
     with contextlib.suppress(OSError):  # a read-only cache only costs time
         folder.mkdir(parents=True, exist_ok=True)
@@ -166,7 +161,7 @@ def _depth(base: str, layers: int | None) -> int:
     return depth if layers is None else layers
 
 
-def text_vectors(
+def _text_vectors(
     base: str, pairs: Sequence[_Pair], wording: str, layers: Sequence[int]
 ) -> _Vectors:
     """Return an untouched decoder's states at the last token of worded prompts.
@@ -192,39 +187,13 @@ def text_vectors(
     Examples
     --------
     >>> pairs = [("I feel calm.", "It is so.")]
-    >>> text_vectors("smollm2", pairs, "{premise} {hypothesis}", [1, 2]).shape
+    >>> _text_vectors("smollm2", pairs, "{premise} {hypothesis}", [1, 2]).shape
     (2, 1, 576)
     """
     config = load_config(find(base), num_hidden_layers=layers[-1])
     model, tokenizer = load_model(find(base), "causal", config=config)
     vectors = last_states(model, tokenizer, worded(pairs, wording), layers[:-1])
     return vectors if len(layers) > 1 else vectors[None]
-
-
-def is_wording(text: object) -> bool:
-    """Return whether a text has the gaps of a pair and no other gaps.
-
-    Examples
-    --------
-    >>> is_wording("{premise} So: {hypothesis}"), is_wording("{premise} {label}")
-    (True, False)
-    """
-    gaps = re.findall(r"{[^}]*}?|}", text) if isinstance(text, str) else []
-    return set(gaps) == {"{premise}", "{hypothesis}"}
-
-
-def worded(pairs: Iterable[tuple[str, ...]], wording: str) -> list[str]:
-    """Turn pairs into texts with a wording that has ``{premise}`` and ``{hypothesis}``.
-
-    Examples
-    --------
-    >>> worded([("It rained. ", "It was wet.")], "{premise} So: {hypothesis}")
-    ['It rained. So: It was wet.']
-    """
-    return [
-        wording.format(premise=premise.strip(), hypothesis=hypothesis.strip())
-        for premise, hypothesis in pairs
-    ]
 
 
 def last_states(
@@ -273,9 +242,7 @@ def _own_states(model: PreTrainedModel) -> Callable[..., torch.Tensor]:
     def states(texts: list[list[int]], inner: Sequence[int] = ()) -> torch.Tensor:
         size = len(inner) + 1, len(texts), model.config.hidden_size
         every = torch.empty(size, dtype=model.dtype)
-        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-        for _, alike in itertools.groupby(order, lambda i: len(texts[i])):
-            rows = list(alike)
+        for rows in group_lengths([len(text) for text in texts]):
             inputs = torch.tensor([texts[i] for i in rows], device=model.device)
             output = base(inputs, output_hidden_states=bool(inner))
             depths = [_normalise(base, output.hidden_states[layer][:, -1]) for layer in inner]
@@ -355,7 +322,10 @@ def pair_vectors(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, pairs: Sequence[_Pair]
 ) -> _Vectors:
     """Return a headless model's vectors of pairs, as :func:`prompt_vectors` does for a base."""
-    place = -1 if _reads_last(model.config) else 0
+    config = model.config
+    # The token of a pair that the family's classifiers read: in XLNet and its relatives the last.
+    is_summary = getattr(config, "summary_type", None) == "last"
+    place = -1 if is_summary or config.is_encoder_decoder or decodes(config) else 0
     vectors = np.empty((0, len(pairs), 0), dtype="float32")
     network: Any = model
 
@@ -405,11 +375,9 @@ def _batches(
     options: dict[str, Any] = {"truncation": True, "verbose": False}
     premises, hypotheses = (list(texts) for texts in zip(*pairs, strict=True))
     lengths = [len(ids) for ids in tokenizer(premises, hypotheses, **options)["input_ids"]]
-    order = sorted(range(len(pairs)), key=lengths.__getitem__)
-    for _, group in itertools.groupby(order, lengths.__getitem__):
-        alike = list(group)
-        for start in range(0, len(alike), _BATCH):
-            chosen = alike[start : start + _BATCH]
+    for rows in group_lengths(lengths):
+        for start in range(0, len(rows), _BATCH):
+            chosen = rows[start : start + _BATCH]
             texts = ([side[i] for i in chosen] for side in (premises, hypotheses))
             yield chosen, tokenizer(*texts, return_tensors="pt", **options)
 
@@ -418,9 +386,3 @@ def _batches(
 def is_decoder(base: str) -> bool:
     """Return whether a base is a decoder, whose last token alone has seen the whole prompt."""
     return base != "embedded" and decodes(load_config(find(base)))
-
-
-def _reads_last(config: PreTrainedConfig) -> bool:
-    """Return whether the family's classifiers read the last token of a pair."""
-    summary = getattr(config, "summary_type", None) == "last"  # XLNet and its relatives
-    return summary or config.is_encoder_decoder or decodes(config)

@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING
 import lazy_loader
 
 from ..exceptions import ParameterError, needed
-from .mode import Mode
+from .mode import Identity, Mode
 
 if TYPE_CHECKING:
     import torch
 
-    from .mode import Identity
     from .prompting import _PromptRespondent
 
 

@@ -46,10 +46,10 @@ import json
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import pandas as pd
 from pydantic import Field, FiniteFloat, InstanceOf, NonNegativeInt, PositiveInt
@@ -66,16 +66,18 @@ from ..questionnaires import Questionnaire
 from ..store import StoredAnswers, key_of
 from ..store.replies import Reply, StoredReplies, Turn
 from . import generation
-from .conversations import ENDED_WITHOUT_ANSWER, _ConversationConditions, _ConversationMode
-from .messages import as_filed, caesar, option_labels
+from .conversations import (
+    ENDED_WITHOUT_ANSWER,
+    _ConversationConditions,
+    _ConversationMode,
+    _Row,
+    _Talk,
+)
+from .generation import _WrittenReply
+from .messages import _as_filed, caesar, option_labels
 from .mode import Asking, Identity
 
-if TYPE_CHECKING:
-    from .conversations import Row, Talk
-    from .generation import _WrittenReply
-
-    _Writer = Callable[..., list[_WrittenReply]]
-
+_Writer = Callable[..., list[_WrittenReply]]  # like generation.replies
 # Limit of a reply's tokens if ``max_tokens`` is None.
 _TOKENS = {"statement": 16, "before": 32, "thought": 512}
 # Conditions that are sent in a request; the endpoint decides about None.
@@ -101,7 +103,7 @@ class _Job(NamedTuple):
     """A questionnaire, with the conversations about it in all runs."""
 
     questionnaire: Questionnaire
-    begin: Callable[[], list[Talk]]  # begins the conversations
+    begin: Callable[[], list[_Talk]]  # begins the conversations
     questions: int
     key: str  # equal for all processes that would send the same requests
 
@@ -179,7 +181,16 @@ class Chat(_ConversationMode):
         """Return a local model, to be loaded at its first question, or an endpoint's name."""
         if identity.source == "endpoint":
             return respondent
-        return self._when_asked(lambda: _load_writer(respondent, identity.precision))
+
+        def load() -> _Writer:
+            source = find(respondent)
+            kind = "a causal language model, which can reply"
+            model, tokenizer = load_model(source, "causal", dtype=identity.precision, what=kind)
+            tokenizer.name_or_path = source.name
+            model = to_device(model, resolve_device(None), identity.precision, source.name)
+            return functools.partial(generation.replies, (model, tokenizer))
+
+        return self._when_asked(load)
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Put one questionnaire to a chat model, as :meth:`answer_all` does for several."""
@@ -261,7 +272,7 @@ class Chat(_ConversationMode):
         if error is not None:
             raise error
 
-    def _ask_here(self, job: _Job, asking: Asking) -> list[Row]:
+    def _ask_here(self, job: _Job, asking: Asking) -> list[_Row]:
         """Ask a local model one questionnaire; each reply is saved at once."""
         cut_off: set[str] = set()
         asking.bar.expect(job.questions)
@@ -346,19 +357,9 @@ def _find_endpoint_error() -> RespondentError | None:
     return None
 
 
-def _load_writer(respondent: str | Path, dtype: str) -> _Writer:
-    """Return the function :func:`psychometrics.modes.generation.replies` for a model."""
-    source = find(respondent)
-    kind = "a causal language model, which can reply"
-    model, tokenizer = load_model(source, "causal", dtype=dtype, what=kind)
-    tokenizer.name_or_path = source.name
-    model = to_device(model, resolve_device(None), dtype, source.name)
-    return functools.partial(generation.replies, (model, tokenizer))
-
-
 def _write_request(questionnaire: Questionnaire, turn: Turn, asking: Asking) -> dict[str, Any]:
     """Return everything that determines a reply."""
-    conditions = as_filed(questionnaire, asking.conditions)
+    conditions = _as_filed(questionnaire, asking.conditions)
     temperature = conditions["temperature"]
     most_tokens = _TOKENS["statement"] * len(turn.items) + _TOKENS["before"]
     most_tokens += _TOKENS["thought"] if conditions["think"] else 0
@@ -371,23 +372,17 @@ def _write_request(questionnaire: Questionnaire, turn: Turn, asking: Asking) -> 
     if request["temperature"]:
         request["seed"] = conditions["seed"]
 
-    if conditions["constrained"]:
-        request["form"] = _write_form(questionnaire, turn.items, conditions)
+    if conditions["constrained"]:  # to lines of numbers and labels
+        form = []
+        for number, item in enumerate(turn.items, start=1):
+            start = "" if number == 1 else "\n"
+            labels = option_labels(questionnaire.choices(item), conditions["labels"])
+            form += [[f"{start}{number}:"], [f" {label}" for label in labels]]
+
+        cipher = conditions["cipher"]
+        request["form"] = [[caesar(text, cipher) for text in texts] for texts in form]
 
     return request
-
-
-def _write_form(
-    questionnaire: Questionnaire, items: Sequence[str], conditions: dict[str, Any]
-) -> list[list[str]]:
-    """Return the permitted lines of numbers and labels for a constrained reply."""
-    form = []
-    for number, item in enumerate(items, start=1):
-        options = questionnaire.choices(questionnaire.item(item))
-        start = "" if number == 1 else "\n"
-        labels = option_labels(options, conditions["labels"])
-        form += [[f"{start}{number}:"], [f" {label}" for label in labels]]
-    return [[caesar(text, conditions["cipher"]) for text in texts] for texts in form]
 
 
 def _generate_replies(
@@ -439,16 +434,16 @@ def _open_replies(job: _Job, asking: Asking) -> Iterator[StoredReplies]:
 
 def _ask_endpoint(
     jobs: list[_Job], endpoint: Endpoint, asking: Asking, settings: dict[str, Any]
-) -> tuple[dict[str, list[Row]], RespondentError | None]:
+) -> tuple[dict[str, list[_Row]], RespondentError | None]:
     """Hold all conversations; return the answers by questionnaire, and what ended the run early."""
     identity = asking.identity
     bar = asking.bar
     name = identity.respondent_id
     settings = {"model": identity.model, **settings}
-    rows: dict[str, list[Row]] = {job.questionnaire.id: [] for job in jobs}
+    rows: dict[str, list[_Row]] = {job.questionnaire.id: [] for job in jobs}
     failure = None
 
-    def finish(questionnaire: str, answers: list[Row], is_new: bool) -> None:
+    def finish(questionnaire: str, answers: list[_Row], is_new: bool) -> None:
         unasked = sum(row["status"] == "unasked" for row in answers)
         bar.count_unasked(unasked)
         count = bar.update if is_new else bar.count_stored
@@ -482,7 +477,7 @@ def _ask_endpoint(
     return rows, failure
 
 
-def _begin_talks(jobs: list[_Job]) -> list[tuple[str, Talk]]:
+def _begin_talks(jobs: list[_Job]) -> list[tuple[str, _Talk]]:
     return [(job.questionnaire.id, talk) for job in jobs for talk in job.begin()]
 
 
@@ -561,7 +556,7 @@ def _ask_first_tokens(
         The endpoint gives no log-probabilities.
     """
 
-    def talk(prompt: tuple[str, str], item: str) -> Talk:
+    def talk(prompt: tuple[str, str], item: str) -> _Talk:
         pairs = zip(("system", "user"), prompt, strict=True)
         messages = [{"role": role, "content": content} for role, content in pairs if content]
         reply = yield Turn(messages, 1, 1, (item,))
@@ -582,7 +577,7 @@ def _ask_first_tokens(
 
         return [{"prompt": prompt, "status": status, "tokens": tokens if status == "ok" else {}}]
 
-    def begin() -> list[Talk]:
+    def begin() -> list[_Talk]:
         return [talk(*pair) for pair in prompts.items()]
 
     key = key_of("first tokens", asking.identity.fingerprint, questionnaire.model_dump_json())

@@ -33,7 +33,7 @@ from ..models.sources import find
 from ..paths import data_dir
 from ..store import StoredAnswers, key_of
 from .mode import Identity
-from .prompting import _check_finite, _compute_first
+from .prompting import _check_finite, _compute_batches
 
 _Completion = tuple[str, float]  # text and log-probability
 # A function from the new tokens of several rows, and the continued rows, to their next logits.
@@ -136,9 +136,8 @@ def mine(
             }[kind]
             complete = functools.partial(fill, network, loaded[1], k=k, whole_words=whole_words)
             with tqdm(total=len(missing), desc=name, unit="template", disable=not progress) as bar:
-                while missing:
-                    batch, completions = _compute_first(missing[:_BATCH], complete, identity)
-                    missing = missing[len(batch) :]
+                batches = _compute_batches(missing, _BATCH, complete, identity)
+                for batch, completions in batches:
                     rows = _list_rows(batch, completions)
                     stored.collect(rows, [key for text in batch for key in keys[text]], len(batch))
                     bar.update(len(batch))

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -23,14 +23,13 @@ from ..progress import Progress
 from ..questionnaires import Item, Questionnaire
 from ..questionnaires.answers import tidy
 from ..store.replies import Reply, Turn
-from .messages import Labels, as_filed, caesar, messages, option_labels
+from .messages import Labels, _as_filed, caesar, messages, option_labels
 from .mode import Asking, Conditions, Identity, Mode, Runs
-from .replies import parse_reply, without_thoughts
+from .replies import _remove_thoughts, parse_reply
 
-if TYPE_CHECKING:
-    Row = dict[str, Any]  # a row of the table of answers
-    Talk = Generator[Turn, Reply, list[Row]]  # yields turns, receives their replies
-    Parser = Callable[..., Sequence[tuple[str, Any]]]  # like replies.parse_reply
+_Row = dict[str, Any]  # a row of the table of answers
+_Talk = Generator[Turn, Reply, list[_Row]]  # yields turns, receives their replies
+_Parser = Callable[..., Sequence[tuple[str, Any]]]  # like replies.parse_reply
 
 # Conditions that determine the messages.
 _LOOK = ("role", "wording", "think", "labels", "reply", "cipher")
@@ -81,13 +80,13 @@ class _ConversationMode(Mode):
     ) -> None:
         """Refuse a role, a wording or labels that the messages cannot contain."""
         super().check(questionnaire, identity, conditions)
-        filed = as_filed(questionnaire, conditions)
+        filed = _as_filed(questionnaire, conditions)
         look = {name: filed[name] for name in _LOOK}
         messages(questionnaire, questionnaire.items[:1], **look)
 
     def talks(
-        self, questionnaire: Questionnaire, asking: Asking, parse: Parser = parse_reply
-    ) -> list[Talk]:
+        self, questionnaire: Questionnaire, asking: Asking, parse: _Parser = parse_reply
+    ) -> list[_Talk]:
         """Split all runs into batches of items, and begin a conversation about each batch.
 
         Parameters
@@ -111,7 +110,7 @@ class _ConversationMode(Mode):
         """
         self.check(questionnaire, asking.identity, asking.conditions)
         who = {"respondent_id": asking.identity.respondent_id, "mode": self.name}
-        conditions = as_filed(questionnaire, asking.conditions)
+        conditions = _as_filed(questionnaire, asking.conditions)
         talks = []
 
         for run in range(1, conditions["runs"] + 1):
@@ -142,7 +141,7 @@ class _ConversationMode(Mode):
         """
         conditions = self.complete(conditions)
         nobody = Asking(None, Identity(""), None, Progress(disable=True), conditions)
-        rows: list[Row] = []
+        rows: list[_Row] = []
         number = 0
 
         for talk in self.talks(questionnaire, nobody):
@@ -157,8 +156,8 @@ class _ConversationMode(Mode):
         return pd.DataFrame(rows)
 
     def hold(
-        self, talks: list[Talk], asking: Asking, ask: Callable[[list[Turn]], list[Reply]]
-    ) -> list[Row]:
+        self, talks: list[_Talk], asking: Asking, ask: Callable[[list[Turn]], list[Reply]]
+    ) -> list[_Row]:
         """Hold all conversations to the end, turn by turn, and return a row per item.
 
         Parameters
@@ -171,7 +170,7 @@ class _ConversationMode(Mode):
         ask : callable
             A function that returns the replies to the turns of all open conversations.
         """
-        rows: list[Row] = []
+        rows: list[_Row] = []
         open_talks = [(talk, next(talk), False) for talk in talks]
         while open_talks:
             replies = ask([turn for _, turn, _ in open_talks])
@@ -190,10 +189,10 @@ class _ConversationMode(Mode):
         return rows
 
     def table(
-        self, rows: list[Row], questionnaire: Questionnaire, conditions: dict[str, Any]
+        self, rows: list[_Row], questionnaire: Questionnaire, conditions: dict[str, Any]
     ) -> pd.DataFrame:
         """Return the rows of all conversations as a table, by run and in item order."""
-        conditions = as_filed(questionnaire, conditions)
+        conditions = _as_filed(questionnaire, conditions)
         place = {item.id: i for i, item in enumerate(questionnaire.items)}
         table = tidy(sorted(rows, key=lambda r: (r["run"], place[r["item_id"]])), questionnaire)
         names = ["role", "wording", "think", "labels", "order", "cipher", "reply", "temperature",
@@ -210,8 +209,8 @@ class _Conversation:
 
     questionnaire: Questionnaire
     conditions: dict[str, Any]
-    parse: Parser
-    who: Row  # the respondent, the mode and the run
+    parse: _Parser
+    who: _Row  # the respondent, the mode and the run
 
     def batches(self) -> list[list[_Question]]:
         """Split the run into batches of items, each item with its option order and its place."""
@@ -235,10 +234,10 @@ class _Conversation:
         size = self.conditions["batch_size"]
         return [questions[start : start + size] for start in range(0, len(questions), size)]
 
-    def hold(self, batches: list[list[_Question]]) -> Talk:
+    def hold(self, batches: list[list[_Question]]) -> _Talk:
         """Ask batches in turn, each after the history so far, and return a row per item."""
         history: list[dict[str, str]] = []
-        rows: dict[str, Row] = {}
+        rows: dict[str, _Row] = {}
 
         for batch in batches:
             unanswered = batch
@@ -294,7 +293,7 @@ class _Conversation:
             return [(reply.status, None)] * len(batch)
 
         cipher = self.conditions["cipher"]
-        text = caesar(without_thoughts(reply.text), -cipher) if cipher else reply.text
+        text = caesar(_remove_thoughts(reply.text), -cipher) if cipher else reply.text
         items = [item for item, _, _ in batch]
         orders = [order for _, order, _ in batch]
         question = self.questionnaire, items, self.conditions["labels"], orders
@@ -307,7 +306,7 @@ class _Conversation:
             return [(status, None)] * len(answers)
 
         # Its last line may be unfinished: "1:" is not the label 1.
-        certain = self.parse(without_thoughts(text).rpartition("\n")[0], *question)
+        certain = self.parse(_remove_thoughts(text).rpartition("\n")[0], *question)
         results = []
         for answer, last_answer in zip(certain, answers, strict=True):
             if answer[0] == "ok":

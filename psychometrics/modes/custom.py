@@ -17,7 +17,7 @@ import dataclasses
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -25,13 +25,10 @@ from ..exceptions import ParameterError, RespondentError
 from ..questionnaires import Item, Option, Questionnaire
 from ..store import StoredAnswers, key_of
 from ..store.replies import Reply, StoredReplies, Turn, well_formed
-from .conversations import _ConversationConditions, _ConversationMode
+from .conversations import _ConversationConditions, _ConversationMode, _Parser, _Row
 from .messages import option_labels
 from .mode import Asking, Identity
 from .replies import parse_reply
-
-if TYPE_CHECKING:
-    from .conversations import Parser, Row
 
 
 class _CustomConditions(_ConversationConditions):
@@ -75,7 +72,7 @@ class Custom(_ConversationMode):
         parse = _check_parser(conditions.pop("parse") or parse_reply)
         talks = self.talks(questionnaire, asking, parse)
         bar.expect(conditions["runs"] * len(questionnaire.items))
-        rows: list[Row] = []
+        rows: list[_Row] = []
 
         with contextlib.ExitStack() as stack:
             replies = None
@@ -123,7 +120,7 @@ def _request_reply(turn: Turn, asking: Asking, replies: StoredReplies | None) ->
     return dataclasses.replace(reply, is_new=True)
 
 
-def _check_parser(parse: Parser) -> Parser:
+def _check_parser(parse: _Parser) -> _Parser:
     """Wrap a parser to check that it returns a pair or a dict for each item."""
 
     def parse_all(
@@ -171,7 +168,7 @@ def _share_options(
     return "ok", {value: share / total for value, share in shares.items()}
 
 
-def _weigh_options(row: Row, questionnaire: Questionnaire) -> list[Row]:
+def _weigh_options(row: _Row, questionnaire: Questionnaire) -> list[_Row]:
     """Turn an answer given as probabilities into its expected value, or a row for each option."""
     shares = row["value"] if isinstance(row["value"], dict) else {row["value"]: 1.0}
     if row["status"] != "ok":

@@ -17,8 +17,8 @@ from ..exceptions import ParameterError, RespondentError
 from ..models.chat_templates import fill_template
 from ..models.lengths import batch_rows, check_length, vocabulary_size
 from .mode import Identity
-from .prompting import _compute_first
-from .replies import THOUGHT_MARK, THOUGHTS_BEGUN
+from .prompting import _compute_batches
+from .replies import _THOUGHT_MARK, _THOUGHTS_BEGUN
 
 if TYPE_CHECKING:
     import torch
@@ -137,12 +137,8 @@ def replies(
         return _generate(model, texts, max_tokens, ends, tokenizer.pad_token_id, choose)
 
     written: dict[int, _WrittenReply] = {}
-    waiting = sorted(range(count), key=lambda i: len(encoded[i]))
-    while waiting:
-        places, out = _compute_first(waiting[:batch], generate, identity)
-        batch = len(places)
-        waiting = waiting[batch:]
-
+    order = sorted(range(count), key=lambda i: len(encoded[i]))
+    for places, out in _compute_batches(order, batch, generate, identity):
         for i, row in zip(places, out, strict=True):
             end = next((at for at, token in enumerate(row) if token in ends), None)
             written[i] = {
@@ -165,8 +161,8 @@ def _decode(tokenizer: PreTrainedTokenizerBase, prompt: list[int], tokens: list[
     special = {n for n, token in tokenizer.added_tokens_decoder.items() if token.special}
     named = {n: str(tokenizer.convert_ids_to_tokens(n)) for n in special.intersection(tokens)}
     has_channels = "<|channel|>" in named.values()
-    marks = {n for n, name in named.items() if THOUGHT_MARK.fullmatch(name) or has_channels}
-    begun = THOUGHTS_BEGUN.search(str(tokenizer.decode(prompt[-_MARK_TOKENS:])))
+    marks = {n for n, name in named.items() if _THOUGHT_MARK.fullmatch(name) or has_channels}
+    begun = _THOUGHTS_BEGUN.search(str(tokenizer.decode(prompt[-_MARK_TOKENS:])))
     text = begun[0].strip() if begun else ""
 
     if marks:

@@ -16,14 +16,12 @@ from ..models.lengths import check_length, vocabulary_size
 from ..models.loading import load_model, text_config, to_device
 from ..models.sources import Source
 from .mode import Conditions, Identity
-from .prompting import PromptMode, _compute_first, _PromptRespondent
+from .prompting import PromptMode, _compute_batches, _Probabilities, _Prompt, _PromptRespondent
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from .prompting import Probabilities, Prompt
-
-    _Score = Callable[[PreTrainedModel, PreTrainedTokenizerBase, Sequence[Prompt]], Probabilities]
+    _Score = Callable[[PreTrainedModel, PreTrainedTokenizerBase, Sequence[_Prompt]], _Probabilities]
 
 
 class _LMRespondent(_PromptRespondent):
@@ -41,18 +39,11 @@ class _LMRespondent(_PromptRespondent):
         self.score = score
         self.batch_size = batch_size
 
-    def batches(self, prompts: Sequence[Prompt]) -> Iterator[tuple[list[Prompt], Probabilities]]:
+    def batches(self, prompts: Sequence[_Prompt]) -> Iterator[tuple[list[_Prompt], _Probabilities]]:
         """Yield distinct prompts with their answers, shape (n, 1), batch by batch."""
-        waiting = sorted(set(prompts), key=_sort_key)
-        while waiting:
-            batch, values = _compute_first(
-                waiting[: self.batch_size],
-                lambda rows: self.score(self.model, self.tokenizer, rows),
-                self.identity,
-            )
-            if len(waiting) > len(batch):
-                self.batch_size = len(batch)
-            waiting = waiting[len(batch) :]
+        score = functools.partial(self.score, self.model, self.tokenizer)
+        ordered = sorted(set(prompts), key=_sort_key)
+        for batch, values in _compute_batches(ordered, self.batch_size, score, self.identity):
             yield batch, values[:, None]
 
 
@@ -132,8 +123,8 @@ class Causal(LanguageMode):
 
 @torch.inference_mode()
 def _score_masked(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[Prompt]
-) -> Probabilities:
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[_Prompt]
+) -> _Probabilities:
     """Return the probability of the intensifier, shape (n,).
 
     It is the product of the probabilities of the intensifier's tokens, computed from left to right,
@@ -177,9 +168,9 @@ def _score_masked(
 def _score_causal(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
-    prompts: Sequence[Prompt],
+    prompts: Sequence[_Prompt],
     mean: str = "product",
-) -> Probabilities:
+) -> _Probabilities:
     """Return the probability that the intensifier continues the text, shape (n,).
 
     ``mean`` combines the probabilities of the intensifier's tokens. The geometric and the harmonic
@@ -214,52 +205,42 @@ def _score_causal(
 
 
 @torch.inference_mode()
-def _score_next_sentence(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[Prompt]
-) -> Probabilities:
-    """Return the probability that the hypothesis follows the premise, shape (n,).
+def _score_class(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    prompts: Sequence[_Prompt],
+    head: str,
+) -> _Probabilities:
+    """Return a classifier's probability of one of its two outputs, shape (n,).
 
-    The head's first output is the probability that the second sentence follows (Devlin et al.,
-    2019).
+    In a next-sentence head the first output means that the hypothesis follows the premise (Devlin
+    et al., 2019); in a classifier that was trained on CoLA the second output means that the text of
+    both is well formed.
     """
-    premises, hypotheses, _ = (list(texts) for texts in zip(*prompts, strict=True))
-    return _score_classes(model, tokenizer, premises, hypotheses)[:, 0]
+    columns = [list(texts) for texts in zip(*prompts, strict=True)][:2]
+    output = 0
+    if head == "classifier":
+        columns = [[" ".join(texts) for texts in zip(*columns, strict=True)]]
+        output = 1
 
-
-@torch.inference_mode()
-def _score_acceptability(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[Prompt]
-) -> Probabilities:
-    """Return the probability that premise and hypothesis are well formed, shape (n,).
-
-    It is the second output of a classifier with two outputs that was trained on CoLA.
-    """
-    texts = [f"{premise} {hypothesis}" for premise, hypothesis, _ in prompts]
-    return _score_classes(model, tokenizer, texts)[:, 1]
-
-
-def _score_classes(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *texts: list[str]
-) -> Probabilities:
-    """Return a classifier's probabilities for texts or pairs of texts, shape (n, outputs)."""
-    inputs = tokenizer(*texts, padding=True, return_tensors="pt").to(model.device)
+    inputs = tokenizer(*columns, padding=True, return_tensors="pt").to(model.device)
     check_length(inputs["input_ids"].tolist(), model, tokenizer)
     logits: torch.Tensor = model(**inputs).logits
-    return logits.float().softmax(dim=-1).cpu().numpy()
+    return logits.float().softmax(dim=-1)[:, output].cpu().numpy()
 
 
 # The head that each mode needs, and the function from model, tokenizer and prompts to
 # probabilities.
-_SCORES: dict[str, tuple[str, Callable[..., Probabilities]]] = {
-    "acceptability": ("classifier", _score_acceptability),
+_SCORES: dict[str, tuple[str, Callable[..., _Probabilities]]] = {
+    "acceptability": ("classifier", functools.partial(_score_class, head="classifier")),
     "causal": ("causal", _score_causal),
     "mlm": ("masked", _score_masked),
-    "nsp": ("next-sentence", _score_next_sentence),
+    "nsp": ("next-sentence", functools.partial(_score_class, head="next-sentence")),
 }
 
 
 def _encode_and_locate(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[Prompt]
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[_Prompt]
 ) -> tuple[list[list[int]], list[list[int]]]:
     """Return the token ids of premise and hypothesis as one text, and the intensifier's places."""
     texts = []
@@ -283,7 +264,7 @@ def _encode_and_locate(
     return check_length(encoded["input_ids"], model, tokenizer), tokens
 
 
-def _sort_key(prompt: Prompt) -> tuple[int, str]:
+def _sort_key(prompt: _Prompt) -> tuple[int, str]:
     """Return a sort key: length, then the prompt without its intensifier."""
     premise, hypothesis, intensifier = prompt
     text = re.sub(re.escape(intensifier), "", f"{premise} {hypothesis}", flags=re.IGNORECASE)

@@ -144,11 +144,6 @@ class Conditions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
 
-    @classmethod
-    def defaults(cls) -> dict[str, object]:
-        """Return the defaults of all conditions, by name."""
-        return {name: field.default for name, field in cls.model_fields.items()}
-
 
 class Mode:
     """A way of answering; each mode is a subclass that declares the attributes below.
@@ -189,7 +184,8 @@ class Mode:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        cls.conditions = cls.conditions_type.defaults()
+        fields_by_name = cls.conditions_type.model_fields.items()
+        cls.conditions = {name: field.default for name, field in fields_by_name}
 
     def named(self, text: str) -> object:
         """Return the respondents that a text names, such as the value of a command-line option.

@@ -20,30 +20,30 @@ import numpy as np
 import pandas as pd
 
 from ..data import NLI_LABELS
-from ..exceptions import RespondentError
+from ..exceptions import IncompleteModelError, RespondentError
 from ..files import digest_text
-from ..models.embedded import embedded_weights, load_embedded
-from ..models.lengths import FEWEST_IN_BATCH, batch_tokens, token_limit
+from ..models.embedded import embedded_weights, is_wording, load_embedded, worded
+from ..models.lengths import FEWEST_IN_BATCH, batch_tokens, group_lengths, token_limit
 from ..models.loading import decodes, load_config, load_model, to_device
 from ..models.onnx_classifiers import ONNXClassifier
 from ..models.sources import Source
 from ..paths import data_dir
+from ..questionnaires import Questionnaire
+from .mode import Asking, Identity
 from .nli_labels import _find_entailment, _infer_labels, labels_from_names, output_names
 from .prompting import (
     PromptMode,
     _all_equal,
     _compute_first,
+    _find_runnable,
+    _Probabilities,
+    _Prompt,
     _PromptRespondent,
-    find_runnable,
 )
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
-
-    from ..questionnaires import Questionnaire
-    from .mode import Asking, Identity
-    from .prompting import Probabilities, Prompt
 
 PROBABILITIES = ("entailment", "neutral", "contradiction")
 _Features = dict[str, list[int]]  # a text's token ids, optionally with types and a mask
@@ -137,13 +137,13 @@ class NLIRespondent(_PromptRespondent):
         low, high = proportion_confint(right.sum(), len(right), method="wilson")
         return float(right.mean()), low, high, guess
 
-    def _answer_labelled(self) -> tuple[Probabilities, pd.Series]:
+    def _answer_labelled(self) -> tuple[_Probabilities, pd.Series]:
         """Return the answers to the labelled pairs, and their labels."""
         labelled = pd.read_csv(data_dir() / "nli_label_pairs.csv")
         pairs = zip(labelled["premise"], labelled["hypothesis"], strict=True)
         return self.answer(pairs), labelled["label"]
 
-    def batches(self, prompts: Sequence[Prompt]) -> Iterator[tuple[list[Prompt], Probabilities]]:
+    def batches(self, prompts: Sequence[_Prompt]) -> Iterator[tuple[list[_Prompt], _Probabilities]]:
         """Yield pairs with their answers, shape (n, 3), batch by batch."""
         unique = sorted(set(prompts))
         encoded = self._encode(unique)
@@ -163,11 +163,11 @@ class NLIRespondent(_PromptRespondent):
             pooled = np.full((len(values), 3 - values.shape[1]), np.nan, dtype=values.dtype)
             yield [unique[i] for i in batch], np.hstack([values, pooled])
 
-    def _order(self, pairs: list[Prompt], encoded: list[_Features]) -> list[int]:
+    def _order(self, pairs: list[_Prompt], encoded: list[_Features]) -> list[int]:
         """Return the order of pairs, longest first, so that memory runs out early or never."""
         return sorted(range(len(pairs)), key=lambda i: (-len(encoded[i]["input_ids"]), i))
 
-    def _encode(self, pairs: list[Prompt]) -> list[_Features]:
+    def _encode(self, pairs: list[_Prompt]) -> list[_Features]:
         """Return unpadded token ids of each pair; cut pairs that are too long, with a warning."""
         encoded = self._tokenize(pairs, truncation=False)
         ids = [features["input_ids"] for features in encoded]
@@ -187,7 +187,7 @@ class NLIRespondent(_PromptRespondent):
 
         return encoded
 
-    def _tokenize(self, pairs: list[Prompt], **options: Any) -> list[_Features]:
+    def _tokenize(self, pairs: list[_Prompt], **options: Any) -> list[_Features]:
         joined = None if options.get("truncation") else _tokenize_once(self.tokenizer, pairs)
         if joined:
             return joined
@@ -196,12 +196,12 @@ class NLIRespondent(_PromptRespondent):
         columns = self.tokenizer(premises, hypotheses, padding=False, verbose=False, **options)
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
-    def _probabilities(self, features: list[_Features]) -> Probabilities:
+    def _probabilities(self, features: list[_Features]) -> _Probabilities:
         """Return the probabilities of one batch, (n, 3) in the model's own order, float32."""
         import torch
 
         with torch.inference_mode():
-            values: Probabilities = self._logits(features).softmax(dim=-1).cpu().numpy()
+            values: _Probabilities = self._logits(features).softmax(dim=-1).cpu().numpy()
         return values
 
     def _logits(self, features: list[_Features]) -> torch.Tensor:
@@ -246,8 +246,6 @@ class _WordsRespondent(NLIRespondent):
         identity: Identity,
         recipe: dict[str, Any],
     ) -> None:
-        from ..models.vectors import is_wording
-
         self.wording: str = recipe["wording"]
         answers = recipe["answers"]
         words = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in answers]
@@ -264,16 +262,14 @@ class _WordsRespondent(NLIRespondent):
 
         super().__init__(model, tokenizer, identity)
 
-    def _tokenize(self, pairs: list[Prompt], **options: Any) -> list[_Features]:
-        from ..models.vectors import worded
-
+    def _tokenize(self, pairs: list[_Prompt], **options: Any) -> list[_Features]:
         texts = worded(pairs, self.wording)
         rows: list[list[int]] = self.tokenizer(texts, padding=False, verbose=False)["input_ids"]
         if options.get("truncation"):  # cut the beginning, since the question is at the end
             rows = [row[-options["max_length"] :] for row in rows]
         return [{"input_ids": row} for row in rows]
 
-    def _order(self, pairs: list[Prompt], encoded: list[_Features]) -> list[int]:
+    def _order(self, pairs: list[_Prompt], encoded: list[_Features]) -> list[int]:
         """Return the order of pairs, longest first, with pairs that share a premise together."""
         longest: dict[str, int] = {}
         for (premise, _), features in zip(pairs, encoded, strict=True):
@@ -312,17 +308,16 @@ class _ONNXRespondent(NLIRespondent):
         count = self._classifier.outputs
         names = output_names(config, source.name) or {i: f"LABEL_{i}" for i in range(count)}
         if len(names) != count:
-            raise RespondentError(
+            raise IncompleteModelError(
                 f"{source.name}, config.json: names {len(names)} outputs, but the ONNX file has "
-                f"{count}; copy both files again from one model.",
-                kind="incomplete",
+                f"{count}; copy both files again from one model."
             )
         self.order = self._label_order(names)
 
-    def _tokenize(self, pairs: list[Prompt], **options: Any) -> list[_Features]:
+    def _tokenize(self, pairs: list[_Prompt], **options: Any) -> list[_Features]:
         return self._classifier.tokenize(pairs, options.get("max_length"))
 
-    def _probabilities(self, features: list[_Features]) -> Probabilities:
+    def _probabilities(self, features: list[_Features]) -> _Probabilities:
         return self._classifier.probabilities(features)
 
 
@@ -331,18 +326,11 @@ def _run_grouped(
     compute: Callable[[dict[str, torch.Tensor]], torch.Tensor],
     device: torch.device,
 ) -> torch.Tensor:
-    """Run a model on texts, in batches of equal length, in float32.
-
-    Texts are not padded, because many families react to padding, each in its own way.
-    """
+    """Run a model on texts, in batches of equal length without padding, in float32."""
     import torch
 
-    lengths = [len(text["input_ids"]) for text in features]
-    order = sorted(range(len(features)), key=lengths.__getitem__)
     values: list[torch.Tensor] = [torch.empty(0)] * len(features)
-
-    for _, group in itertools.groupby(order, lengths.__getitem__):
-        rows = list(group)
+    for rows in group_lengths([len(text["input_ids"]) for text in features]):
         columns = {name: [features[i][name] for i in rows] for name in features[rows[0]]}
         inputs = {name: torch.tensor(column, device=device) for name, column in columns.items()}
         computed = compute(inputs).float()
@@ -353,7 +341,7 @@ def _run_grouped(
 
 
 def _tokenize_once(
-    tokenizer: PreTrainedTokenizerBase, pairs: Sequence[Prompt]
+    tokenizer: PreTrainedTokenizerBase, pairs: Sequence[_Prompt]
 ) -> list[_Features] | None:
     """Tokenize pairs, splitting each text only once.
 
@@ -407,17 +395,16 @@ def _load_classifier(source: Source, dtype: str) -> tuple[PreTrainedModel, PreTr
         source, "classifier", config=config, dtype=dtype, what="an NLI classifier"
     )
     if tokenizer.pad_token_id is None and not decodes(config):
-        raise RespondentError(
-            f"{source.name} has no pad_token: add one to tokenizer_config.json.", kind="incomplete"
+        raise IncompleteModelError(
+            f"{source.name} has no pad_token: add one to tokenizer_config.json."
         )
 
     end = config.eos_token_id
     pair = tokenizer("One.", "Two.")["input_ids"]
     if config.is_encoder_decoder and end is not None and end not in pair:
-        raise RespondentError(
+        raise IncompleteModelError(
             f"{source.name} has a tokenizer that adds no {tokenizer.eos_token} after a text, where "
-            "its head reads: save the model with a tokenizer that adds this token.",
-            kind="incomplete",
+            "its head reads: save the model with a tokenizer that adds this token."
         )
 
     if model.config.pad_token_id is None:
@@ -455,7 +442,7 @@ class NLI(PromptMode):
         **conditions: Any,
     ) -> _PromptRespondent:
         """Load a respondent; an ONNX file is run without torch."""
-        source = find_runnable(name_or_path)
+        source = _find_runnable(name_or_path)
         if source.kind != "onnx":
             return super().load(source, device, dtype, **conditions)
 

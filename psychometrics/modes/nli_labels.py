@@ -5,15 +5,13 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..data import NLI_LABELS
 from ..exceptions import RespondentError
-
-if TYPE_CHECKING:
-    from .prompting import Probabilities
+from .prompting import _Probabilities
 
 
 def labels_from_names(names: Sequence[str | None], model: str = "The model") -> list[int] | None:
@@ -103,7 +101,7 @@ def _find_entailment(outputs: dict[int, str]) -> int | None:
 
 
 def _infer_labels(
-    answers: Probabilities, labels: Sequence[str], model: str = "The model"
+    answers: _Probabilities, labels: Sequence[str], model: str = "The model"
 ) -> list[int]:
     """Infer the meaning of each output from answers to plain pairs with known labels.
 

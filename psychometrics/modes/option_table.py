@@ -8,9 +8,9 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,10 +32,7 @@ from .chat import _ask_first_tokens
 from .messages import _shorten_system, messages, option_labels
 from .mode import Asking, Identity
 from .nli import NLI, PROBABILITIES
-from .prompting import _check_finite, _compute_first
-
-if TYPE_CHECKING:
-    from .prompting import Prompt
+from .prompting import _check_finite, _compute_batches, _Prompt
 
 _BATCH = 16
 # Shortest common beginning of a batch that is worth reading separately.
@@ -48,7 +45,7 @@ def _score_options(
     """Return all options with their probabilities, and the statuses of unanswered items."""
     identity = asking.identity
     name = identity.respondent_id
-    rows = _list_replies(questionnaire, conditions, identity.by)
+    rows = _OptionTable(questionnaire, conditions, identity.by).list_replies()
     statuses: dict[str, str] = {}
 
     if identity.by == "endpoint":
@@ -63,119 +60,102 @@ def _score_options(
     return rows.assign(run=1, status="ok", **who), statuses
 
 
-def _list_replies(
-    questionnaire: Questionnaire, conditions: dict[str, Any], by: str | None
-) -> pd.DataFrame:
-    """Return a row for every combination of a prompt and a reply to score.
+@dataclass(frozen=True)
+class _OptionTable:
+    """The prompts about a questionnaire's items, and the replies that choose their options.
 
-    For an NLI classifier the prompt is the premise, and the reply the hypothesis.
-
-    Returns
-    -------
-    DataFrame
-        ``item_id, permutation, position, option, label, value, reply``, the ``prompt`` (system and
-        user text, or the premise), and ``is_baseline``.
+    For an NLI classifier a prompt is a premise, and a reply a hypothesis. ``by`` is the kind of
+    respondent, as in :class:`psychometrics.modes.mode.Identity`.
     """
-    if by == "endpoint" and conditions["role"] == "default" and conditions["wording"] != "file":
-        system = _shorten_system(questionnaire, conditions["labels"])
-        conditions = conditions | {"role": system or "default"}
 
-    baseline = conditions["baseline"]
-    shows_options = by != "entailment" and conditions["wording"] != "voice"
-    bare = questionnaire.model_copy(update={"stem": None})  # a baseline is a whole sentence
-    rows: list[dict[str, Any]] = []
-    for item in questionnaire.items:
-        options = questionnaire.choices(item)
-        orders = [tuple(range(len(options)))]
-        if shows_options:
-            orders = _list_orders(len(options), conditions["permutations"])
+    questionnaire: Questionnaire
+    conditions: dict[str, Any]
+    by: str | None
 
-        for number, order in enumerate(orders, start=1):
-            prompts: list[Any] = [_write_prompt(questionnaire, item, conditions, order, by)]
-            if baseline is not None and by == "entailment":
-                prompts.append(baseline)
-            elif baseline is not None:
-                empty = item.model_copy(update={"text": baseline})
-                prompts.append(_write_prompt(bare, empty, conditions, order, by))
+    def list_replies(self) -> pd.DataFrame:
+        """Return a row for every combination of a prompt and a reply to score.
 
-            replies = _write_replies(questionnaire, item, conditions, order, by)
-            for place, (i, reply) in enumerate(zip(order, replies, strict=True), start=1):
-                row = {
-                    "item_id": item.id,
-                    "permutation": number,
-                    "position": place,
-                    "option": i + 1,
-                    "label": options[i].label,
-                    "value": options[i].value,
-                    "reply": reply,
-                }
+        Returns
+        -------
+        DataFrame
+            ``item_id, permutation, position, option, label, value, reply``, the ``prompt`` (system
+            and user text, or the premise), and ``is_baseline``.
+        """
+        baseline = self.conditions["baseline"]
+        shows_options = self.by != "entailment" and self.conditions["wording"] != "voice"
+        # A baseline is a whole sentence.
+        bare = replace(self, questionnaire=self.questionnaire.model_copy(update={"stem": None}))
+        rows: list[dict[str, Any]] = []
+        for item in self.questionnaire.items:
+            options = self.questionnaire.choices(item)
+            orders = [tuple(range(len(options)))]
+            if shows_options:
+                orders = _list_orders(len(options), self.conditions["permutations"])
 
-                for text in prompts:
-                    rows.append(row | {"prompt": text, "is_baseline": text is not prompts[0]})
+            for number, order in enumerate(orders, start=1):
+                prompts: list[Any] = [self.write_prompt(item, order)]
+                if baseline is not None and self.by == "entailment":
+                    prompts.append(baseline)
+                elif baseline is not None:
+                    empty = item.model_copy(update={"text": baseline})
+                    prompts.append(bare.write_prompt(empty, order))
 
-    long = [row["reply"] for row in rows if by == "endpoint" and len(row["reply"]) > 1]
-    if long:
-        raise ParameterError(f"The label {long[0]} may be several tokens: use labels=alphabetical.")
+                replies = self.write_replies(item, order)
+                for place, (i, reply) in enumerate(zip(order, replies, strict=True), start=1):
+                    row = {
+                        "item_id": item.id,
+                        "permutation": number,
+                        "position": place,
+                        "option": i + 1,
+                        "label": options[i].label,
+                        "value": options[i].value,
+                        "reply": reply,
+                    }
 
-    return pd.DataFrame(rows)
+                    for text in prompts:
+                        rows.append(row | {"prompt": text, "is_baseline": text is not prompts[0]})
 
+        long = [row["reply"] for row in rows if len(row["reply"]) > 1]
+        if self.by == "endpoint" and long:
+            mend = "use labels=alphabetical"
+            raise ParameterError(f"The label {long[0]} may be several tokens: {mend}.")
 
-def _write_replies(
-    questionnaire: Questionnaire,
-    item: Item,
-    conditions: dict[str, Any],
-    order: tuple[int, ...],
-    by: str | None,
-) -> list[str]:
-    """Return the reply that chooses the option at each place."""
-    options = questionnaire.choices(item)
-    texts = [options[i].label for i in order]
-    wording = conditions["wording"]
-    if by == "entailment" and conditions["persona"] is not None:
-        return [questionnaire.statement(item)] * len(texts)  # the persona is the premise
-    if by == "entailment" and wording != "sentence":
-        return [wording.replace("{label}", text) for text in texts]
-    if by == "entailment":
-        return [_write_sentence(text) for text in texts]
+        return pd.DataFrame(rows)
 
-    names = option_labels(options, conditions["labels"])
-    replies = names if conditions["score"] == "label" else texts
-    return [_write_voice_sentence(text) for text in replies] if wording == "voice" else replies
+    def write_replies(self, item: Item, order: tuple[int, ...]) -> list[str]:
+        """Return the reply that chooses the option at each place."""
+        options = self.questionnaire.choices(item)
+        texts = [options[i].label for i in order]
+        wording = self.conditions["wording"]
+        if self.by == "entailment" and self.conditions["persona"] is not None:
+            return [self.questionnaire.statement(item)] * len(texts)  # the persona is the premise
+        if self.by == "entailment" and wording != "sentence":
+            return [wording.replace("{label}", text) for text in texts]
+        if self.by == "entailment":
+            return [_write_sentence(text) for text in texts]
 
+        names = option_labels(options, self.conditions["labels"])
+        replies = names if self.conditions["score"] == "label" else texts
+        return [_write_voice_sentence(text) for text in replies] if wording == "voice" else replies
 
-def _write_prompt(
-    questionnaire: Questionnaire,
-    item: Item,
-    conditions: dict[str, Any],
-    order: tuple[int, ...],
-    by: str | None,
-) -> Any:
-    """Return the premise, or the system and user text; for a voice, only the text to continue."""
-    persona = conditions["persona"]
-    if by == "entailment":
-        return persona or questionnaire.statement(item)
+    def write_prompt(self, item: Item, order: tuple[int, ...]) -> Any:
+        """Return the premise, or system and user text; for a voice, only the text to continue."""
+        persona = self.conditions["persona"]
+        if self.by == "entailment":
+            return persona or self.questionnaire.statement(item)
 
-    if conditions["wording"] == "voice":
-        statement = questionnaire.statement(item)
-        return "", f"{persona} {statement}" if persona else statement
+        role, wording, labels = (self.conditions[name] for name in ("role", "wording", "labels"))
+        if wording == "voice":
+            statement = self.questionnaire.statement(item)
+            return "", f"{persona} {statement}" if persona else statement
 
-    prompt = messages(
-        questionnaire,
-        [item],
-        conditions["role"],
-        conditions["wording"],
-        labels=conditions["labels"],
-        orders=[order],
-        reply="choice",
-    )
-    *system, user = (message["content"] for message in prompt)
-    return "".join(system), user  # a file's own prompt may have no system text
+        if self.by == "endpoint" and role == "default" and wording != "file":
+            role = _shorten_system(self.questionnaire, labels) or "default"
 
-
-def _join_prompt(prompt: tuple[str, str]) -> str:
-    """Return the text that a base model continues."""
-    system, user = prompt
-    return f"{system}\n{user}\nAnswer:" if system else user
+        look = {"labels": labels, "orders": [order], "reply": "choice"}
+        prompt = messages(self.questionnaire, [item], role, wording, **look)
+        *system, user = (message["content"] for message in prompt)
+        return "".join(system), user  # a file's own prompt may have no system text
 
 
 def _write_sentence(label: str) -> str:
@@ -247,7 +227,7 @@ def _score_by_entailment(
 ) -> pd.DataFrame:
     """Return options with their probabilities from an NLI classifier."""
     rows = rows.sort_values("is_baseline", kind="stable", ignore_index=True)
-    pairs: list[Prompt] = list(zip(rows["prompt"], rows["reply"], strict=True))
+    pairs: list[_Prompt] = list(zip(rows["prompt"], rows["reply"], strict=True))
     keys = {pair: key_of(asking.identity.fingerprint, *pair) for pair in pairs}
     NLI("nli").ask_missing(asking, keys, stored, len(keys))
     answers = stored.rows.loc[[keys[pair] for pair in pairs], list(PROBABILITIES)].to_numpy()
@@ -447,7 +427,7 @@ class _ReplyScorer:
 
         if self.decodes:
             return self.tokenizer(f"{system}\n{user}\n")["input_ids"], ""
-        ids = self._tokens(_join_prompt(prompt))
+        ids = self._tokens(f"{system}\n{user}\nAnswer:" if system else user)
         start = self.tokenizer.bos_token_id
         if start is not None:
             ids = [start, *ids]
@@ -459,21 +439,18 @@ class _ReplyScorer:
         for number, (context, ids) in enumerate(sequences):
             groups.setdefault(tuple(context + ids[:-1]), []).append(number)
 
-        waiting = list(groups)
+        distinct = list(groups)
         scored = {}
-        check_length([list(tokens) for tokens in waiting], self.model, self.tokenizer)
-        longest = max(map(len, waiting))
+        check_length([list(tokens) for tokens in distinct], self.model, self.tokenizer)
+        longest = max(map(len, distinct))
         size = batch_rows(self.model.config, self.device, self.identity.precision, longest, _BATCH)
 
         def compute(batch: list[tuple[int, ...]]) -> tuple[int, torch.Tensor]:
             place = min(len(sequences[number][0]) for row in batch for number in groups[row]) - 1
             return place, self._logits_from(batch, place)
 
-        while waiting:
-            batch, (place, logits) = _compute_first(waiting[:size], compute, self.identity)
-            size = len(batch)
-            waiting = waiting[size:]
-
+        batches = _compute_batches(distinct, size, compute, self.identity)
+        for batch, (place, logits) in batches:
             for row, tokens in enumerate(batch):
                 for number in groups[tokens]:
                     context, ids = sequences[number]

@@ -62,16 +62,10 @@ from ..questionnaires import Questionnaire
 from ..questionnaires.answers import tidy
 from ..store import key_of
 from .chat import _find_endpoint_error, _identify_at_endpoint, model_here
-from .messages import Labels, as_filed
+from .messages import Labels, _as_filed
 from .mode import Asking, Conditions, Identity, Mode, Runs
 from .nli import NLI, NLIRespondent
-from .option_table import (
-    _list_replies,
-    _normalise_logs,
-    _ReplyScorer,
-    _score_options,
-    _write_prompt,
-)
+from .option_table import _normalise_logs, _OptionTable, _ReplyScorer, _score_options
 from .prompting import _check_finite
 
 # Version of these files' treatment of answers; part of the fingerprint, so raise it with them.
@@ -151,8 +145,8 @@ class Options(Mode):
         if identity.by != "entailment":
             item = questionnaire.items[0]
             order = tuple(range(len(questionnaire.choices(item))))
-            complete = _complete_conditions(identity.by, as_filed(questionnaire, conditions))
-            _write_prompt(questionnaire, item, complete, order, identity.by)
+            complete = _complete_conditions(identity.by, _as_filed(questionnaire, conditions))
+            _OptionTable(questionnaire, complete, identity.by).write_prompt(item, order)
 
     def preview(self, questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
         """Return the messages about each item, for each order of its options.
@@ -166,11 +160,11 @@ class Options(Mode):
             A row for each message: ``request`` (from 1), ``items``, ``permutation``, ``role``
             (``text`` for a text to continue) and ``content``.
         """
-        conditions = as_filed(questionnaire, self.complete(conditions))
+        conditions = _as_filed(questionnaire, self.complete(conditions))
         has_endpoint = conditions["endpoint"] or _find_endpoint_error() is None
         by = "endpoint" if has_endpoint else "logits"
         conditions = _complete_conditions(by, conditions)
-        replies = _list_replies(questionnaire, conditions, by)
+        replies = _OptionTable(questionnaire, conditions, by).list_replies()
         prompts = replies.drop_duplicates("prompt")
         rows = []
         for number, row in enumerate(prompts.itertuples(), start=1):
@@ -211,7 +205,7 @@ class Options(Mode):
         identity = asking.identity
         conditions = asking.conditions
         if identity.by != "entailment":
-            conditions = as_filed(questionnaire, conditions)
+            conditions = _as_filed(questionnaire, conditions)
 
         conditions = _complete_conditions(identity.by, conditions)
         endpoint = conditions.pop("endpoint", None) or Endpoint()

@@ -23,6 +23,7 @@ from ..models.lengths import check_known
 from ..models.loading import load_tokenizer
 from ..models.onnx import find_onnx, resolve_precision
 from ..models.sources import Source, find
+from ..questionnaires import Questionnaire
 from ..questionnaires.prompts import prompts as prompt_table
 from ..store import CHUNK, StoredAnswers, key_of
 from .mode import Asking, Identity, Mode
@@ -31,12 +32,8 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from ..questionnaires import Questionnaire
-
-    Prompt = tuple[str, ...]  # premise, hypothesis and, if separate, the intensifier
-    Probabilities = NDArray[np.floating[Any]]
-
-
+_Prompt = tuple[str, ...]  # premise, hypothesis and, if separate, the intensifier
+_Probabilities = NDArray[np.floating[Any]]
 _Row = TypeVar("_Row")
 _Computed = TypeVar("_Computed")
 
@@ -45,7 +42,7 @@ _ROUNDING = 5e-5
 # Relative difference below which answers count as the same.
 _SAME = 1e-6
 # Prompts of several lengths, which show whether a model reacts to padding.
-_PROBES: tuple[Prompt, ...] = (
+_PROBES: tuple[_Prompt, ...] = (
     ("It was.", "I was late.", "late"),
     ("It rained all day.", "I was late.", "late"),
     ("It rained, and I passed.", "It was dry.", "dry"),
@@ -85,7 +82,7 @@ class PromptMode(Mode):
             if identity.mode != self.name:
                 raise RespondentError(f"{identity.respondent_id} was loaded for another mode.")
             return identity
-        return self._identity(find_runnable(respondent), dtype, conditions)
+        return self._identity(_find_runnable(respondent), dtype, conditions)
 
     def load(
         self,
@@ -96,7 +93,7 @@ class PromptMode(Mode):
     ) -> _PromptRespondent:
         """Load a respondent."""
         place = resolve_device(device)
-        source = find_runnable(name_or_path)
+        source = _find_runnable(name_or_path)
         identity = self._identity(source, dtype, conditions)
         loaded = self.build(source, replace(identity, device=str(place)), place, **conditions)
         loaded.conditions = conditions
@@ -121,7 +118,7 @@ class PromptMode(Mode):
 
     def _may_pad(
         self,
-        answer: Callable[[PreTrainedTokenizerBase, list[Prompt]], Probabilities],
+        answer: Callable[[PreTrainedTokenizerBase, list[_Prompt]], _Probabilities],
         tokenizer: PreTrainedTokenizerBase,
     ) -> bool:
         """Return whether padding on one side, left or right, leaves all answers unchanged.
@@ -155,7 +152,7 @@ class PromptMode(Mode):
         def load() -> Callable[..., Any]:
             return self.load(respondent, None, identity.dtype, **conditions).batches
 
-        def ask(questions: list[Prompt]) -> Any:
+        def ask(questions: list[_Prompt]) -> Any:
             if not load.cache_info().currsize:
                 _check_tokenizer(find(respondent), questions)
             return load()(questions)
@@ -180,7 +177,7 @@ class PromptMode(Mode):
         identity = asking.identity
         columns = list(self.answer_columns)
         texts = (table[name].tolist() for name in self.question_columns)
-        questions: list[Prompt] = list(zip(*texts, strict=True))
+        questions: list[_Prompt] = list(zip(*texts, strict=True))
         keys = [key_of(identity.fingerprint, *question) for question in questions]
         name = identity.respondent_id
         manifest = {
@@ -217,7 +214,7 @@ class PromptMode(Mode):
         return table.assign(**asking.conditions)
 
     def ask_missing(
-        self, asking: Asking, keys: dict[Prompt, str], stored: StoredAnswers, count: int
+        self, asking: Asking, keys: dict[_Prompt, str], stored: StoredAnswers, count: int
     ) -> None:
         """Ask the questions whose answers are not stored, and store the answers.
 
@@ -245,7 +242,7 @@ class PromptMode(Mode):
                 bar.update(len(done))
 
 
-def find_runnable(respondent: str | Path | Source) -> Source:
+def _find_runnable(respondent: str | Path | Source) -> Source:
     """Find a model; refuse one that needs torch where torch is missing, before any download.
 
     Raises
@@ -257,7 +254,7 @@ def find_runnable(respondent: str | Path | Source) -> Source:
     return find(respondent)
 
 
-def _check_tokenizer(source: Source, questions: list[Prompt]) -> None:
+def _check_tokenizer(source: Source, questions: list[_Prompt]) -> None:
     """Refuse a tokenizer that does not know the questions' words, before weights are loaded."""
     if source.kind in ("embedded", "packed", "onnx"):
         return
@@ -292,7 +289,7 @@ class _PromptRespondent:
         self.tokenizer = tokenizer
         self.identity = identity
 
-    def answer(self, prompts: Iterable[Prompt], progress: bool = False) -> NDArray[np.float32]:
+    def answer(self, prompts: Iterable[_Prompt], progress: bool = False) -> NDArray[np.float32]:
         """Return the probabilities for each prompt.
 
         Identical prompts are asked once. Answers do not depend on the order of the prompts. In
@@ -323,7 +320,7 @@ class _PromptRespondent:
         checked = _check_prompts(prompts, self.parts)
         total = len(set(checked))
         label = self.identity.respondent_id
-        answers: dict[Prompt, Probabilities] = {}
+        answers: dict[_Prompt, _Probabilities] = {}
         with tqdm(total=total, desc=label, unit="prompt", disable=not progress) as bar:
             for done, values in self.batches(checked):
                 _check_finite(values, self.identity)
@@ -332,7 +329,7 @@ class _PromptRespondent:
 
         return np.array([answers[prompt] for prompt in checked], dtype=np.float32)
 
-    def batches(self, prompts: Sequence[Prompt]) -> Iterator[tuple[list[Prompt], Probabilities]]:
+    def batches(self, prompts: Sequence[_Prompt]) -> Iterator[tuple[list[_Prompt], _Probabilities]]:
         """Yield prompts with their answers, batch by batch, each distinct prompt once."""
         raise NotImplementedError
 
@@ -377,6 +374,23 @@ def _compute_first(
             torch.get_device_module(device_type).empty_cache()
 
 
+def _compute_batches(
+    rows: list[_Row], size: int, compute: Callable[[list[_Row]], _Computed], identity: Identity
+) -> Iterator[tuple[list[_Row], _Computed]]:
+    """Yield rows with their results, in batches that get smaller if memory runs out.
+
+    Examples
+    --------
+    >>> list(_compute_batches([1, 2, 3], 2, sum, Identity("The model")))
+    [([1, 2], 3), ([3], 3)]
+    """
+    while rows:
+        batch, computed = _compute_first(rows[:size], compute, identity)
+        size = len(batch)
+        rows = rows[size:]
+        yield batch, computed
+
+
 def _check_finite(values: Any, identity: Identity) -> None:
     """Refuse probabilities that are not finite numbers, before they are stored or become answers.
 
@@ -410,12 +424,12 @@ def _all_equal(answers: pd.Series) -> bool:
     return len(answers) > 1 and bool(spread <= _SAME * answers.abs().max())
 
 
-def _check_prompts(prompts: Iterable[object], parts: tuple[str, ...]) -> list[Prompt]:
+def _check_prompts(prompts: Iterable[object], parts: tuple[str, ...]) -> list[_Prompt]:
     """Return prompts as tuples of strings; an error names the first invalid prompt.
 
     A hypothesis may be empty if the intensifier is a separate part.
     """
-    checked: list[Prompt] = []
+    checked: list[_Prompt] = []
     for number, row in enumerate(prompts, start=1):
         prompt: Any = row
         if isinstance(row, Iterable) and not isinstance(row, str):

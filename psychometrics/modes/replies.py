@@ -77,10 +77,10 @@ _BEGINS = (
     r"|<\|(?:START_THINKING|begin_of_thought)\|>"
 )
 _ENDS = rf"</(?:{_THINKING})>|\[/THINK\]|◁/think▷|<unused95>|<\|(?:END_THINKING|end_of_thought)\|>"
-THOUGHT_MARK = re.compile(rf"{_BEGINS}|{_ENDS}", re.IGNORECASE)
-"""The marks before and after a model's thoughts."""
-THOUGHTS_BEGUN = re.compile(rf"(?:{_BEGINS})\s*\Z", re.IGNORECASE)
-"""The mark with which a template begins a model's thoughts, at the end of a prompt."""
+# The marks before and after a model's thoughts.
+_THOUGHT_MARK = re.compile(rf"{_BEGINS}|{_ENDS}", re.IGNORECASE)
+# The mark with which a template begins a model's thoughts, at the end of a prompt.
+_THOUGHTS_BEGUN = re.compile(rf"(?:{_BEGINS})\s*\Z", re.IGNORECASE)
 _THOUGHTS = re.compile(rf"(?:{_BEGINS}).*?(?:{_ENDS}|\Z)", re.IGNORECASE | re.DOTALL)
 # The template may have written the first mark, so that the reply has only the second.
 _THOUGHTS_BEFORE = re.compile(rf"\A.*(?:{_ENDS})", re.IGNORECASE | re.DOTALL)
@@ -140,11 +140,11 @@ def parse_reply(
     statements, and the labels are not 1, 2, 3 and so on. For a single statement, the label or text
     alone suffices. A statement with two different answers is ``ambiguous``, even if the second is a
     correction; a number that is not a label is ``out_of_range``; a line with the statement's number
-    and anything else is ``unreadable``. Thoughts (:func:`without_thoughts`) are never an answer,
-    even if the thinking does not end. Other statements are ``refused`` if the reply contains words
-    of refusal, and otherwise ``missing``; a reply without any answer, or with more than 100,000
-    characters besides its thoughts, is ``unreadable``; a reply that is empty or only thoughts is
-    ``missing``. Digits, colons and the like may be those of other scripts.
+    and anything else is ``unreadable``. Thoughts, in the forms of different makers, are never an
+    answer, even if the thinking does not end. Other statements are ``refused`` if the reply
+    contains words of refusal, and otherwise ``missing``; a reply without any answer, or with more
+    than 100,000 characters besides its thoughts, is ``unreadable``; a reply that is empty or only
+    thoughts is ``missing``. Digits, colons and the like may be those of other scripts.
 
     In JSON, bare or in a fenced block, an answer is a value under the statement's number, its id or
     its text, also within an object (``{"answers": {"1": 4}}``), or a list entry that holds both the
@@ -178,14 +178,20 @@ def parse_reply(
     >>> parse_reply('{"1": 4, "2": "very accurate"}', mini, mini.items[:2])
     [('ok', 4.0), ('ok', 5.0)]
     """
-    text = without_thoughts(reply or "").strip()
+    text = _remove_thoughts(reply or "").strip()
 
     if not text:
         return [("missing", None)] * len(items)
     if len(text) > _LONGEST:
         return [("unreadable", None)] * len(items)
 
-    text = _simplify_signs(_write_colons(text, len(items)))
+    # Colons after the numbers of statements, in place of other scripts' signs. A sign that may also
+    # separate answers counts only if each of the statements has such a line.
+    text = re.sub(_AFTER_NUMBER % _LIST_SIGNS, r"\1: ", text)
+    signs = _DOUBTFUL_SIGNS if len(items) == 1 else _DOUBTFUL_SIGNS + _FULL_WIDTH_SIGNS
+    numbered, lines = re.subn(_AFTER_NUMBER % signs, r"\1: ", text)
+    text = _simplify_signs(numbered if lines == len(items) else text)
+
     orders = orders or [tuple(range(len(questionnaire.choices(item)))) for item in items]
     readers = []
     for item, order in zip(items, orders, strict=True):
@@ -209,7 +215,7 @@ def parse_reply(
     ]
 
 
-def without_thoughts(reply: str) -> str:
+def _remove_thoughts(reply: str) -> str:
     """Return a reply without the model's thoughts, in the forms of different makers.
 
     Thoughts stand between marks such as ``<think>``, ``[THINK]`` or ``◁think▷``, before a mark that
@@ -217,7 +223,7 @@ def without_thoughts(reply: str) -> str:
 
     Examples
     --------
-    >>> without_thoughts("Perhaps 3?</think>4"), without_thoughts("analysisIs it 3?assistantfinal4")
+    >>> _remove_thoughts("Perhaps 3?</think>4"), _remove_thoughts("analysisIs it 3?assistantfinal4")
     ('4', '4')
     """
     if "<|channel|>" in reply:
@@ -227,17 +233,6 @@ def without_thoughts(reply: str) -> str:
     reply = _THOUGHTS.sub("\n", reply)
     reply = _THOUGHTS_BEFORE.sub("\n", reply)
     return _ANSWER_MARKS.sub("\n", reply).strip()
-
-
-def _write_colons(text: str, count: int) -> str:
-    """Return a text with colons after the numbers of statements, in place of other scripts' signs.
-
-    A sign that may also separate answers counts only if each of the statements has such a line.
-    """
-    text = re.sub(_AFTER_NUMBER % _LIST_SIGNS, r"\1: ", text)
-    signs = _DOUBTFUL_SIGNS if count == 1 else _DOUBTFUL_SIGNS + _FULL_WIDTH_SIGNS
-    numbered, lines = re.subn(_AFTER_NUMBER % signs, r"\1: ", text)
-    return numbered if lines == count else text
 
 
 def _simplify_signs(text: str) -> str:

@@ -67,7 +67,16 @@ class Simulated(Mode):
     ) -> Identity:
         """Return the identity of the simulated respondents, and refuse invalid traits."""
         if isinstance(respondent, pd.DataFrame):
-            _check_traits(respondent)
+            axes = {"column": respondent.columns, "respondent": respondent.index}
+            for axis, index in axes.items():
+                if index.has_duplicates:
+                    twice = index[index.duplicated()][0]
+                    raise ParameterError(f"traits: two {axis}s {twice}; keep one.")
+
+            numbers = respondent.apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float)
+            if not len(respondent) or not np.isfinite(numbers).all():
+                raise ParameterError("traits must have at least one row, and only numbers.")
+
             content = respondent.to_csv()
         else:
             check_numbers(respondents=respondent)
@@ -87,8 +96,8 @@ class Simulated(Mode):
         table = answers(questionnaire, traits, **conditions)
         asking.bar.expect(len(table))
         asking.bar.update(len(table))
-        shown = ("discrimination", "difficulty_sd", "acquiescence")
-        return table.assign(**{name: conditions[name] for name in shown})
+        names = ("discrimination", "difficulty_sd", "acquiescence")
+        return table.assign(**{name: conditions[name] for name in names})
 
 
 def draw_traits(
@@ -177,7 +186,13 @@ def answers(questionnaire: Questionnaire, traits: pd.DataFrame, **conditions: An
     items = questionnaire.items
     seed = settings["seed"]
     places = [_place(questionnaire, item.id) for item in items]
-    _check_covered(questionnaire, traits, places)
+    needed = {scale for scale, _ in places if scale is not None}
+    if any(scale is None for scale, _ in places):  # some items add to categories
+        needed |= set(questionnaire.categories)
+
+    lacking = needed - set(traits.columns)
+    if lacking:
+        raise ParameterError(f"traits lacks the column '{min(lacking)}': add the column.")
 
     style = settings["acquiescence"] * _stream(seed, _STYLES).standard_normal(len(traits))
     shifts = settings["difficulty_sd"] * _stream(seed, _SHIFTS).standard_normal(len(items))
@@ -187,12 +202,12 @@ def answers(questionnaire: Questionnaire, traits: pd.DataFrame, **conditions: An
     ]
 
     size = settings["runs"], len(items), len(traits)
-    drawn = np.empty(size)
+    chosen = np.empty(size)
     for run in range(settings["runs"]):
         chances = _stream(seed, _ANSWERS, run).random((len(traits), len(items)))
         for number, (values, shares) in enumerate(options):
             below = chances[:, [number]] > shares.cumsum(axis=1)[:, :-1]
-            drawn[run, number] = values[below.sum(axis=1)]
+            chosen[run, number] = values[below.sum(axis=1)]
 
     who, runs, numbers = (indices.ravel() for indices in np.indices((size[2], *size[:2])))
     table = pd.DataFrame(
@@ -201,25 +216,12 @@ def answers(questionnaire: Questionnaire, traits: pd.DataFrame, **conditions: An
             "mode": "simulated",
             "run": runs + 1,
             "item_id": pd.Index([item.id for item in items]).take(numbers),
-            "value": drawn.transpose(2, 0, 1).ravel(),
+            "value": chosen.transpose(2, 0, 1).ravel(),
             "status": "ok",
         }
     )
 
     return tidy(table, questionnaire)
-
-
-def _check_covered(
-    questionnaire: Questionnaire, traits: pd.DataFrame, places: list[tuple[str | None, int]]
-) -> None:
-    """Refuse traits that lack a scale of the items, or a category to which items add."""
-    needed = {scale for scale, _ in places if scale is not None}
-    if any(scale is None for scale, _ in places):  # some items add to categories
-        needed |= set(questionnaire.categories)
-
-    lacking = needed - set(traits.columns)
-    if lacking:
-        raise ParameterError(f"traits lacks the column '{min(lacking)}': add the column.")
 
 
 def _options(
@@ -262,12 +264,3 @@ def _place(questionnaire: Questionnaire, item_id: str) -> tuple[str | None, int]
         if item_id in scale.items:
             return scale.id, -1 if item_id in scale.reverse else 1
     return ("trait", 1) if not questionnaire.scales and not questionnaire.categories else (None, 1)
-
-
-def _check_traits(traits: pd.DataFrame) -> None:
-    for axis, index in {"column": traits.columns, "respondent": traits.index}.items():
-        if index.has_duplicates:
-            raise ParameterError(f"traits: two {axis}s {index[index.duplicated()][0]}; keep one.")
-    numbers = traits.apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float)
-    if not len(traits) or not np.isfinite(numbers).all():
-        raise ParameterError("traits must have at least one row, and only numbers.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
 
 import numpy as np
@@ -207,12 +207,7 @@ def evidence_of_draws(
     place = {item.id: k for k, item in enumerate(i for q in questionnaires for i in q.items)}
     items_of = {q.id: [place[item.id] for item in q.items] for q in questionnaires}
     source, inverse, width = _check_draws((source, inverse, width), len(place))
-    pairs = [*expected] if isinstance(expected, Mapping) else []
-    if not pairs or not all({*pair} <= {*items_of} for pair in pairs):
-        names = ", ".join(items_of)
-        raise ParameterError(f"expected must have pairs of {names}, got {expected!r:.60}.")
-
-    real = [name for name in items_of if any(name in pair for pair in expected)]
+    real = _list_real(items_of, expected)
     parts = {
         scale.id: [place[item] for item in q.keys(scale)]
         for q in questionnaires
@@ -251,6 +246,16 @@ def evidence_of_draws(
     }
 
     return pd.DataFrame(summary | kinds)
+
+
+def _list_real(names: Iterable[str], expected: Mapping[tuple[str, str], int]) -> list[str]:
+    """Return the questionnaires of the expected pairs, in order; all others are placebos."""
+    pairs = [*expected] if isinstance(expected, Mapping) else []
+    if not pairs or not all({*pair} <= {*names} for pair in pairs):
+        listed = ", ".join(names)
+        raise ParameterError(f"expected must have pairs of {listed}, got {expected!r:.60}.")
+
+    return [name for name in names if any(name in pair for pair in pairs)]
 
 
 def _check_draws(cubes: Sequence[np.ndarray], items: int) -> list[np.ndarray]:

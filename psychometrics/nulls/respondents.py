@@ -28,7 +28,7 @@ from ..data import shipped
 from ..exceptions import ParameterError
 from ..measures.validity import item_contrasts
 from ..modes.nli import PROBABILITIES
-from ..questionnaires import Questionnaire, Scale, load_questionnaires
+from ..questionnaires import AnyQuestionnaires, Questionnaire, Scale, load_questionnaires
 from ..questionnaires.prompts import prompts
 from ..store import key_of
 
@@ -129,7 +129,7 @@ class NullRespondent:
 
 
 def null_answers(
-    questionnaires: str | Path | Questionnaire | Iterable[Any],
+    questionnaires: AnyQuestionnaires,
     null: str = "random-heads",
     respondents: int = 24,
     base: str | Sequence[str] = "embedded",
@@ -203,7 +203,7 @@ def null_answers(
 
 def null_distribution(
     statistic: Callable[[pd.DataFrame], Any],
-    questionnaires: str | Path | Questionnaire | Iterable[Any],
+    questionnaires: AnyQuestionnaires,
     null: str = "random-heads",
     respondents: int = 24,
     draws: int = 100,
@@ -264,7 +264,7 @@ def null_distribution(
 
 
 def kernel(
-    questionnaires: str | Path | Questionnaire | Iterable[Any],
+    questionnaires: AnyQuestionnaires,
     base: str = "embedded",
     layers: int | None = None,
     wording: str | None = None,
@@ -425,7 +425,7 @@ def shuffled(answers: pd.DataFrame, column: str = "weight", seed: int = 0) -> pd
 
 
 def _draw_populations(
-    questionnaires: str | Path | Questionnaire | Iterable[Any],
+    questionnaires: AnyQuestionnaires,
     null: str,
     size: int,
     draws: int,

@@ -83,8 +83,8 @@ def parse_part(content: object, place: str, schema: type[_PartT]) -> _PartT:
 
 def _join_lines(lines: Iterable[str]) -> str:
     """Join different lines, without unprintable characters, which could hide the rest of a line."""
-    shown = ["".join(c if c.isprintable() else repr(c)[1:-1] for c in line) for line in lines]
-    return "\n".join(dict.fromkeys(shown))
+    printable = ["".join(c if c.isprintable() else repr(c)[1:-1] for c in line) for line in lines]
+    return "\n".join(dict.fromkeys(printable))
 
 
 def _format_place(location: tuple[Any, ...], content: Any) -> str:

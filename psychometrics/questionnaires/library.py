@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from importlib.metadata import entry_points
 from importlib.resources import files as files_of
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 
@@ -25,11 +25,13 @@ from ..exceptions import ParameterError, QuestionnaireError
 from ..paths import questionnaires_dir, user_path
 from .checking import parse_part
 from .model import Questionnaire
-from .perturbations import PERTURBATIONS, perturbed
+from .perturbations import _PERTURBATIONS, perturbed
 from .psychobench import _load_psychobench, psychobench_keys
 from .readers import _read_text, read
 
 COMPASS = "political_compass"
+AnyQuestionnaires: TypeAlias = str | Path | Questionnaire | Iterable[str | Path | Questionnaire]
+"""One questionnaire or several, each by its name, by its path, or loaded."""
 
 
 def load_questionnaire(
@@ -93,13 +95,18 @@ def load_questionnaire(
         return parse_part(read(path, path.name) | description, path.name, Questionnaire)
 
     # A name such as ipip20-typos-1 has a questionnaire, a change and a seed.
-    variant = re.fullmatch(rf"(.+)-({'|'.join(PERTURBATIONS)})(?:-(\d{{1,9}}))?", named)
+    variant = re.fullmatch(rf"(.+)-({'|'.join(_PERTURBATIONS)})(?:-(\d{{1,9}}))?", named)
     if variant is not None and variant[1] in questionnaire_names():
         name, change, seed = variant.groups()
         return perturbed(load_questionnaire(name, texts), change, int(seed or 1), texts)
 
     path = _find(name_or_path)
-    place = _format_path(path)
+    place = str(path)  # in the form that a reader would write
+    for base in (questionnaires_dir().parent, Path.cwd()):
+        if path.resolve().is_relative_to(base):
+            place = path.resolve().relative_to(base).as_posix()
+
+    place = place if place.isprintable() else repr(place)
     questionnaire = _parse_file(path, place, _read_text(path, place))
     if path.suffix.lower() not in (".json", ".osd") and questionnaire.id != path.stem:
         raise QuestionnaireError(
@@ -117,7 +124,7 @@ def _parse_file(path: Path, place: str, _content: str) -> Questionnaire:
 
 
 def load_questionnaires(
-    questionnaires: str | Path | Questionnaire | Iterable[Any], texts: bool = True
+    questionnaires: AnyQuestionnaires, texts: bool = True
 ) -> list[Questionnaire]:
     """Load one questionnaire or several, for functions that have a parameter ``questionnaires``.
 
@@ -233,16 +240,6 @@ def _find(name_or_path: str | Path) -> Path:
         f"No questionnaire {name!r}{hint}: give one of {', '.join(names)}, or the path of a "
         "YAML, JSON or OSD file."
     )
-
-
-def _format_path(path: Path) -> str:
-    """Return the path in the form that a reader would write."""
-    text = str(path)
-    for base in (questionnaires_dir().parent, Path.cwd()):
-        if path.resolve().is_relative_to(base):
-            text = path.resolve().relative_to(base).as_posix()
-
-    return text if text.isprintable() else repr(text)
 
 
 def _check_name(questionnaire: Questionnaire, path: Path, place: str) -> None:

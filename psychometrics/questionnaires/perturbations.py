@@ -14,8 +14,8 @@ from .answers import check_loaded
 from .checking import parse_part
 from .model import Item, Questionnaire
 
-PERTURBATIONS = ("order", "typos", "paraphrase", "negation")
-"""The kinds of changes that :func:`perturbed` makes."""
+# The kinds of changes that :func:`perturbed` makes.
+_PERTURBATIONS = ("order", "typos", "paraphrase", "negation")
 
 
 def perturbed(
@@ -65,7 +65,7 @@ def perturbed(
     "Sympathze with others' feelings."
     """
     check_loaded([questionnaire])
-    check_choice(PERTURBATIONS, how=how)
+    check_choice(_PERTURBATIONS, how=how)
     check_numbers(seed=seed)
     check_flags(texts=texts)
 

@@ -57,7 +57,7 @@ from .folder import (
     folders,
 )
 from .urls import _open_store, _store_url
-from .watching import WATCH
+from .watching import _WATCH
 
 CHUNK = 512
 """The number of questions per chunk, and the largest number between two saves."""
@@ -142,9 +142,9 @@ class StoredAnswers:
         columns: Iterable[str] | None = None,
     ) -> None:
         whose = {"mode": mode, "questionnaire": questionnaire_id, "respondent_id": respondent_id}
-        given = {**(manifest or {}), **whose, "package_version": __version__}
+        facts = {**(manifest or {}), **whose, "package_version": __version__}
         system, root = _open_store(store)
-        names = _folder_names(given)
+        names = _folder_names(facts)
         below = data_dir().joinpath("answers", *names)
         self._folder = Folder(system, "/".join([root, *names]))
         self._shipped = Folder(fs.LocalFileSystem(), below.as_posix()) if below.is_dir() else None
@@ -152,7 +152,7 @@ class StoredAnswers:
         self.path = self._folder.path
         self._root = root
         self._columns = None if columns is None else list(columns)
-        self._manifest = _encodable_text(json.dumps(given, ensure_ascii=False, default=str))
+        self._manifest = _encodable_text(json.dumps(facts, ensure_ascii=False, default=str))
         self._lock = threading.RLock()
         self._read_parts: set[str] = set()
         self._tables: list[pa.Table] = []
@@ -165,7 +165,7 @@ class StoredAnswers:
         self._questions = 0
         self._began = time.perf_counter()
         self._respondent_id = respondent_id
-        self._watch = WATCH.get()
+        self._watch = _WATCH.get()
         self._read()
 
     def __contains__(self, key: str) -> bool:
@@ -247,15 +247,15 @@ class StoredAnswers:
             The disk is full, the store cannot be written to or was removed in the meantime, or a
             column's type differs from its type in earlier parts. Earlier answers are still stored.
         """
-        given = rows.index
+        keys = rows.index
         with self._lock:
-            if not set(given) <= self._keys:
+            if not set(keys) <= self._keys:
                 with self.alone(timeout=60.0):
-                    rows = rows[[key not in self._keys for key in given] & ~given.duplicated()]
+                    rows = rows[[key not in self._keys for key in keys] & ~keys.duplicated()]
                     if len(rows):
                         self._add(rows, seconds)
-                        return list(set(given) - set(rows.index))
-        return list(given)
+                        return list(set(keys) - set(rows.index))
+        return list(keys)
 
     def _add(self, rows: pd.DataFrame, seconds: float) -> None:
         if self._read_parts and not self._folder.files():
@@ -421,22 +421,22 @@ def manifests(store: str | Path | None = None) -> pd.DataFrame:
       respondent_id    dtype  answers  seconds
     0   owner/model  float32        1      0.5
     """
-    first = ["mode", "questionnaire", "respondent_id"]
-    last = ["package_version", "answers", "seconds", "first", "last"]
-    found = []
+    begin = ["mode", "questionnaire", "respondent_id"]
+    end = ["package_version", "answers", "seconds", "first", "last"]
+    rows = []
     for folder in folders(store):
         tables = folder.read_new(set(), pa.schema([]), _BOOKKEEPING.__contains__)
         if not tables:
             continue
 
         books = _union(tables).drop_columns(["key"]).to_pandas()
-        for text, rows in books.groupby("manifest", observed=True, sort=False):
-            counts = {"answers": len(rows), "seconds": rows["seconds"].sum()}
-            when = pd.to_datetime(rows["written"].agg(["min", "max"]), unit="ns", utc=True)
-            found.append(
-                json.loads(text) | counts | dict(zip(("first", "last"), when, strict=True))
+        for text, answers in books.groupby("manifest", observed=True, sort=False):
+            counts = {"answers": len(answers), "seconds": answers["seconds"].sum()}
+            times = pd.to_datetime(answers["written"].agg(["min", "max"]), unit="ns", utc=True)
+            rows.append(
+                json.loads(text) | counts | dict(zip(("first", "last"), times, strict=True))
             )
 
-    frame = pd.DataFrame(found, columns=None if found else first + last)
-    between = [name for name in frame.columns if name not in first + last]
-    return frame[first + between + last]
+    frame = pd.DataFrame(rows, columns=None if rows else begin + end)
+    middle = [name for name in frame.columns if name not in begin + end]
+    return frame[begin + middle + end]

@@ -99,8 +99,8 @@ class Folder:
         if _NEWER.fullmatch(name):
             raise StoreError(f"{path} was written by a newer version: update this package.")
 
-        known = _PART.fullmatch(name)
-        if known is None:
+        match = _PART.fullmatch(name)
+        if match is None:
             self._set_aside(name, "is not a part of a store")
             return None
 
@@ -115,7 +115,7 @@ class Folder:
             with _explain_errors(f"{path} cannot be read"):
                 raise
 
-        if hashlib.sha256(content).hexdigest() != known[1]:
+        if hashlib.sha256(content).hexdigest() != match[1]:
             self._set_aside(name, "is damaged or cut short")
             return None
 
@@ -218,9 +218,9 @@ class Folder:
             # Take the smallest parts, as long as each is no larger than all smaller ones together:
             # rows are then rewritten a logarithmic number of times.
             parts.sort(key=lambda file: file.size)
-            rest = sum(file.size for file in parts)
-            while parts and 2 * parts[-1].size > rest:
-                rest -= parts.pop().size
+            total = sum(file.size for file in parts)
+            while parts and 2 * parts[-1].size > total:
+                total -= parts.pop().size
 
             parts.sort(key=lambda file: file.base_name)
 
@@ -249,8 +249,12 @@ class Folder:
         # Age by the clock that stamps the files, since this machine's may differ.
         times = [file.mtime for file in self.files() if file.mtime is not None]
         for file in files:
-            left = file.base_name.startswith(".v1-") and file.extension == "tmp"
-            if left and file.mtime is not None and max(times) - file.mtime > timedelta(days=1):
+            is_temporary = file.base_name.startswith(".v1-") and file.extension == "tmp"
+            if (
+                is_temporary
+                and file.mtime is not None
+                and max(times) - file.mtime > timedelta(days=1)
+            ):
                 self._delete(file.base_name)
 
         return fewer
@@ -286,8 +290,8 @@ def folders(store: str | Path | None, read_only: bool = False) -> list[Folder]:
 
 def _folder_names(manifest: dict[str, Any]) -> list[str]:
     """Return the names of the folders, below the store, for the answers of a manifest."""
-    given = [manifest[key] for key in ("mode", "questionnaire", "respondent_id")]
-    mode, questionnaire, respondent = (_encodable_text(str(name)) for name in given)
+    names = [str(manifest[key]) for key in ("mode", "questionnaire", "respondent_id")]
+    mode, questionnaire, respondent = map(_encodable_text, names)
     return [_safe_name(mode), _safe_name(questionnaire), _safe_name(respondent, always=True)]
 
 
@@ -298,11 +302,6 @@ def _safe_name(name: str, always: bool = False) -> str:
     if safe == name and name[:1].isalnum() and not always:
         return name
     return f"{safe}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-
-
-def _encodable(value: object) -> object:
-    """Replace lone surrogates in a text; return other values unchanged."""
-    return _encodable_text(value) if isinstance(value, str) else value
 
 
 def _encodable_text(text: str) -> str:
@@ -318,8 +317,8 @@ def _union(tables: list[pa.Table]) -> pa.Table:
         table = table.take(np.argsort(written, kind="stable"))
     # Codes are numbered by first occurrence.
     codes = table["key"].combine_chunks().dictionary_encode().indices.to_numpy()
-    _, first = np.unique(codes, return_index=True)
-    return table.take(first) if len(first) < len(table) else table
+    _, places = np.unique(codes, return_index=True)
+    return table.take(places) if len(places) < len(table) else table
 
 
 def _has_sound_keys(table: pa.Table) -> bool:
@@ -348,7 +347,8 @@ def _as_table(rows: pd.DataFrame) -> pa.Table:
     try:
         table = pa.Table.from_pandas(rows, preserve_index=False)
     except UnicodeEncodeError:  # a lone surrogate
-        table = pa.Table.from_pandas(rows.map(_encodable), preserve_index=False)
+        encodable = rows.map(lambda cell: _encodable_text(cell) if isinstance(cell, str) else cell)
+        table = pa.Table.from_pandas(encodable, preserve_index=False)
 
     table = table.add_column(0, "key", pa.array(list(rows.index), _TEXT))
     fields = []
@@ -362,10 +362,10 @@ def _as_table(rows: pd.DataFrame) -> pa.Table:
 def _with_bookkeeping(table: pa.Table, written: int, seconds: float, manifest: str) -> pa.Table:
     """Add the columns that record each row's time of writing, seconds and manifest."""
     n = len(table)
-    said = pa.DictionaryArray.from_arrays(np.zeros(n, dtype="int32"), pa.array([manifest], _TEXT))
+    texts = pa.DictionaryArray.from_arrays(np.zeros(n, dtype="int32"), pa.array([manifest], _TEXT))
     table = table.append_column("written", pa.array(np.full(n, written, dtype="int64")))
     table = table.append_column("seconds", pa.array(np.full(n, seconds, dtype="float64")))
-    return table.append_column("manifest", said)
+    return table.append_column("manifest", texts)
 
 
 def _list_files(system: fs.FileSystem, path: str, recursive: bool = False) -> list[fs.FileInfo]:

@@ -46,12 +46,12 @@ def _open_store(store: str | Path | None) -> tuple[fs.FileSystem, str]:
         raise
     except (*_ERRORS, RuntimeError, TypeError, ImportError) as error:
         named = os.environ.get("PSYCHOMETRICS_STORE") if store is None else store
-        said = f"{named!r} cannot be opened as a store ({reason(error)})"
+        problem = f"{named!r} cannot be opened as a store ({reason(error)})"
         # a URL may contain a key and its secret
-        said = re.sub(r"//[^/@\s]*@", "//", said)
-        said = re.sub(r"(?i)((?:secret|key|token|password)[\w-]*=)[^&'\s]+", r"\1...", said)
+        problem = re.sub(r"//[^/@\s]*@", "//", problem)
+        problem = re.sub(r"(?i)((?:secret|key|token|password)[\w-]*=)[^&'\s]+", r"\1...", problem)
         raise StoreError(
-            f"{said}: name a folder, or a URL that pyarrow or fsspec opens, in {setting}."
+            f"{problem}: name a folder, or a URL that pyarrow or fsspec opens, in {setting}."
         ) from None
 
     occupied = root if kind in (fs.FileType.File, fs.FileType.Unknown) else ""

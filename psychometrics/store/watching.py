@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from .folder import Folder
 
-WATCH: ContextVar[_Watch | None] = ContextVar("watch", default=None)
-"""The watch over the answers of the current call."""
+# The watch over the answers of the current call.
+_WATCH: ContextVar[_Watch | None] = ContextVar("watch", default=None)
 
 
 class _Watch:
@@ -65,8 +65,8 @@ class _Note:
 
         # A compaction also removes parts, after writing their rows into another.
         tables = self.folder.read_new(set(), pa.schema([]), "key".__eq__)
-        there = {key for table in tables for key in table["key"].to_pylist()}
-        return len(self.keys - there)
+        stored = {key for table in tables for key in table["key"].to_pylist()}
+        return len(self.keys - stored)
 
 
 @contextlib.contextmanager
@@ -87,8 +87,8 @@ def watched() -> Iterator[_Watch]:
     Counter({'owner/model': 1})
     """
     watch = _Watch()
-    token = WATCH.set(watch)
+    token = _WATCH.set(watch)
     try:
         yield watch
     finally:
-        WATCH.reset(token)
+        _WATCH.reset(token)

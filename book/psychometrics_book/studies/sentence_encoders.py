@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from psychometrics.exceptions import RespondentError, needed
+from psychometrics.exceptions import IncompleteModelError, RespondentError, needed
 from psychometrics.models.loading import load_tokenizer, loading_errors, quietly
 from psychometrics.models.model_files import read_json
 from psychometrics.models.sources import find
@@ -39,11 +39,8 @@ def load_sentence_encoder(model: str | Path) -> SentenceTransformer:
 
     with loading_errors(name, "a sentence encoder"):
         parts = read_json(name, modules, list) if modules.is_file() else []
-        foreign = [
-            module["type"]
-            for module in parts
-            if not str(module["type"]).startswith("sentence_transformers.")
-        ]
+        kinds = [str(module["type"]) for module in parts]
+        foreign = [kind for kind in kinds if not kind.startswith("sentence_transformers.")]
         is_whole = all((folder / str(module.get("path", ""))).is_dir() for module in parts)
         if source.kind == "hub" and not is_whole:
             from huggingface_hub import snapshot_download
@@ -74,10 +71,9 @@ def load_sentence_encoder(model: str | Path) -> SentenceTransformer:
         try:
             encoder.encode(["One sentence."], show_progress_bar=False)
         except KeyError as error:
-            raise RespondentError(
+            raise IncompleteModelError(
                 f"{name} returns no sentence vector ({error.args[0]}): add a pooling module to "
-                "its modules.json, or remove that file to average the tokens.",
-                kind="incomplete",
+                "its modules.json, or remove that file to average the tokens."
             ) from error
 
         return encoder
