@@ -28,6 +28,7 @@ from .exercises import answer
 from .exercises import listed as exercises
 from .record import _mistakes
 from .runs import _execute_notebook
+from .templating import TEMPLATES
 
 
 def _notebook_names() -> list[str]:
@@ -305,16 +306,18 @@ def _execution_page(seconds: dict[str, float]) -> str:
         for name in ("torch", "transformers", "peft", "pandas", "pingouin", "jupyter-book")
     )
     members = population_table().set_index("respondent_id").loc[population()]
-    template = Path(__file__).parent / "templates" / "execution.md"
-
-    return template.read_text(encoding="utf-8").format(
-        day=time.strftime("%Y-%m-%d"),
-        python=platform.python_version(),
-        system=f"{platform.system()} ({platform.machine()})",
-        cores=os.cpu_count(),
-        members=len(members),
-        low=members["accuracy"].min(),
-        high=members["accuracy"].max(),
-        rows=rows,
-        packages=packages,
+    return (
+        (TEMPLATES / "execution.md")
+        .read_text(encoding="utf-8")
+        .format(
+            day=time.strftime("%Y-%m-%d"),
+            python=platform.python_version(),
+            system=f"{platform.system()} ({platform.machine()})",
+            cores=os.cpu_count(),
+            members=len(members),
+            low=members["accuracy"].min(),
+            high=members["accuracy"].max(),
+            rows=rows,
+            packages=packages,
+        )
     )

@@ -17,12 +17,12 @@ from psychometrics.files import replacing
 from psychometrics.reports.printing import check_page, print_page
 
 from .prose import FOR_THE_PUBLISHED_RUN, _prose_of
+from .templating import TEMPLATES
 
 _OPENING = (
     r"^# .+|^> \*\*This is not the published run\..+|^(?:> )?\*\*(?:Question|Finding)\.\*\*.+"
 )
-_TEMPLATES = Path(__file__).parent / "templates"
-_PAGE = (_TEMPLATES / "page.html.j2").read_text(encoding="utf-8")
+_PAGE = (TEMPLATES / "page.html.j2").read_text(encoding="utf-8")
 _TAGS = re.findall(
     r"\w+",
     "a abbr b blockquote br caption code dd del details div dl dt em figcaption figure h1 h2 h3 h4 "
@@ -31,8 +31,8 @@ _TAGS = re.findall(
 )
 _PROTOCOLS = {"http", "https", "mailto", "data"}
 _ATTRIBUTES = {"class", "id", "title", "colspan", "rowspan", "href", "src", "alt"}
-_SLIDES = (_TEMPLATES / "slides.html.j2").read_text(encoding="utf-8")
-_TURN_SLIDES = (_TEMPLATES / "slides.js").read_text(encoding="utf-8")
+_SLIDES = (TEMPLATES / "slides.html.j2").read_text(encoding="utf-8")
+_TURN_SLIDES = (TEMPLATES / "slides.js").read_text(encoding="utf-8")
 
 
 def _policy(script: str = "") -> str:

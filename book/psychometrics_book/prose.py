@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_FENCE = re.compile(r"^(`{3,}|:{3,})\{([\w-]+)\}[ \t]*(.*)\n((?:.*\n)*?)\1[ \t]*$", re.M)
+FENCE = re.compile(r"^(`{3,}|:{3,})\{([\w-]+)\}[ \t]*(.*)\n((?:.*\n)*?)\1[ \t]*$", re.M)
 _ROLE = re.compile(r"\{([a-z:]+)\}`([^`]+)`")
 _MATH = re.compile(r"\$\$(.+?)\$\$(?:[ \t]*\([\w-]+\))?|(?<![\w$])\$([^$\n]+?)\$(?!\d)", re.S)
 _LABEL = re.compile(r"^\(([\w-]+)\)=\n+(?:#+ (.+)\n)?", re.M)
@@ -132,7 +132,7 @@ class _Prose:
 
             return "".join(f"> {line}".rstrip() + "\n" for line in lines)
 
-        return _FENCE.sub(block, text)
+        return FENCE.sub(block, text)
 
     def _formula(self, match: re.Match) -> str:
         from latex2mathml.converter import convert
@@ -225,7 +225,7 @@ class _OtherRun(_Prose):
     def cell(self, source: str) -> str:
         parts = []
         place = 0
-        for fence in _FENCE.finditer(source + "\n"):
+        for fence in FENCE.finditer(source + "\n"):
             parts += self._sections(source[place : fence.start()])
             parts.append(self.plain(self._directive(fence)))
             place = fence.end()
