@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+import yaml
+
 from psychometrics.checks import check_choice
 from psychometrics.exceptions import ParameterError
 
+from ..templating import TEMPLATES
 from .study_files import Study, load_study
 
 
@@ -43,38 +46,7 @@ def registration_text(path: str | Path, form: Literal["osf", "aspredicted"] = "o
     return "\n\n".join([f"# {study.title}", *sections]) + "\n"
 
 
-FORMS = {
-    "osf": {
-        "Title": "title",
-        "Description": "question",
-        "Hypotheses": "hypotheses",
-        "Study type": "type",
-        "Study design": "design",
-        "Existing data": "data",
-        "Data collection procedures": "procedure",
-        "Sample size and stopping rule": "size",
-        "Measured variables": "measures",
-        "Statistical models": "analyses",
-        "Inference criteria": "criteria",
-        "Data exclusion": "exclusions",
-        "Exploratory analyses": "other",
-    },
-    "aspredicted": {
-        "1) Have any data been collected for this study already?": "data",
-        "2) What's the main question being asked or hypothesis being tested in this study?": (
-            "hypotheses"
-        ),
-        "3) Describe the key dependent variable(s) specifying how they will be measured.": (
-            "measures"
-        ),
-        "4) How many and which conditions will participants be assigned to?": "design",
-        "5) Specify exactly which analyses you will conduct.": "analyses",
-        "6) Describe exactly how outliers will be defined and handled, and your precise rule(s) "
-        "for excluding observations.": "exclusions",
-        "7) How many observations will be collected or what will determine sample size?": "size",
-        "8) Anything else you would like to pre-register?": "other",
-    },
-}
+FORMS = yaml.safe_load((TEMPLATES / "registries.yml").read_text(encoding="utf-8"))
 """Questions of each form, and the part of a plan that answers them."""
 _EMPTY = "*(to be filled in)*"
 
