@@ -11,6 +11,7 @@ from pybtex.style.formatting.plain import Style as PlainStyle
 from pybtex.style.labels import BaseLabelStyle
 
 from ..prose import references
+from ..templating import fill_template
 
 BRANCH = "gh-pages"  # where the publishing workflow puts the built book
 STABLE = "stable"
@@ -161,12 +162,7 @@ def _sitemap(app, exception):
     if exception or not base or app.builder.name != "html":
         return
 
-    addresses = [f"<url><loc>{base}{name}.html</loc></url>" for name in sorted(app.env.found_docs)]
-    listed = "\n".join(addresses)
-    text = (
-        '<?xml version="1.0" encoding="utf-8"?>\n'
-        f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{listed}\n</urlset>\n'
-    )
+    text = fill_template("sitemap.xml.j2", base=base, names=sorted(app.env.found_docs))
     (Path(app.outdir) / "sitemap.xml").write_text(text, encoding="utf-8")
 
 
