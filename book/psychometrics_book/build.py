@@ -28,7 +28,7 @@ from .exercises import answer
 from .exercises import listed as exercises
 from .record import _mistakes
 from .runs import _execute_notebook
-from .templating import TEMPLATES
+from .templating import fill_template
 
 
 def _notebook_names() -> list[str]:
@@ -283,41 +283,23 @@ def _verdicts() -> str:
     """Return the landing page's summary of the scorecard, short enough for a phone."""
     claims = counts(scorecard())
     claims[VERDICTS[2]] += claims.pop(VERDICTS[1])  # the null reaches these, too
-    words = ["holds", "null too", "open", "fails", "untested", "claims"]
-    lines = ["| | " + " | ".join(words) + " |", "| --- " + "| ---: " * 6 + "|"]
-
-    for how, part in claims.groupby(level="how", sort=False):
-        lines += [f"| **{how}** | | | | | | |"] if len(part) > 1 else []
-        names = [study if len(part) > 1 else f"{study}, {how}" for _, study in part.index]
-        lines += [
-            f"| {name} | " + " | ".join(map(str, row)) + " |"
-            for name, row in zip(names, part.to_numpy(), strict=True)
-        ]
-
-    return "\n".join(lines) + "\n"
+    parts = [
+        (how, [(study, row.tolist()) for (_, study), row in part.iterrows()])
+        for how, part in claims.groupby(level="how", sort=False)
+    ]
+    return fill_template("verdicts.md.j2", parts=parts)
 
 
 def _execution_page(seconds: dict[str, float]) -> str:
-    rows = "\n".join(
-        f"| [{name}](chapters/{name}.ipynb) | {taken:.0f} |" for name, taken in seconds.items()
-    )
-    packages = "\n".join(
-        f"| {name} | {version(name)} |"
-        for name in ("torch", "transformers", "peft", "pandas", "pingouin", "jupyter-book")
-    )
+    names = ("torch", "transformers", "peft", "pandas", "pingouin", "jupyter-book")
     members = population_table().set_index("respondent_id").loc[population()]
-    return (
-        (TEMPLATES / "execution.md")
-        .read_text(encoding="utf-8")
-        .format(
-            day=time.strftime("%Y-%m-%d"),
-            python=platform.python_version(),
-            system=f"{platform.system()} ({platform.machine()})",
-            cores=os.cpu_count(),
-            members=len(members),
-            low=members["accuracy"].min(),
-            high=members["accuracy"].max(),
-            rows=rows,
-            packages=packages,
-        )
+    return fill_template(
+        "execution.md.j2",
+        day=time.strftime("%Y-%m-%d"),
+        python=platform.python_version(),
+        system=f"{platform.system()} ({platform.machine()})",
+        cores=os.cpu_count(),
+        accuracy=members["accuracy"],
+        seconds=seconds,
+        packages={name: version(name) for name in names},
     )
