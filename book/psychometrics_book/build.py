@@ -73,9 +73,9 @@ def build_book() -> Path:
 
     if result.returncode or not page.is_file():
         raise PsychometricsError("The book was not built: correct the errors above.")
-    said = _wrong(chapters)
-    if said:
-        raise PsychometricsError("\n".join(said))
+    mistakes = _wrong(chapters)
+    if mistakes:
+        raise PsychometricsError("\n".join(mistakes))
 
     return page
 
@@ -94,9 +94,9 @@ def _wrong(chapters: Path) -> list[str]:
         One sentence each.
     """
     names = [path.stem for path in sorted(chapters.glob("*.ipynb"))]
-    said = [sentence for name in names for sentence in _mistakes(name, chapters)]
+    mistakes = [sentence for name in names for sentence in _mistakes(name, chapters)]
     sentences = expectations(chapters)
-    said += [
+    mistakes += [
         f"{row.chapter}: '{row.sentence}' does not hold: {row.cell} is {row.value}, and the rule "
         f"is '{row.rule} {row.bar}'."
         for row in sentences[~sentences["holds"]].itertuples()
@@ -106,9 +106,9 @@ def _wrong(chapters: Path) -> list[str]:
         try:
             answer(name, chapters)
         except DataError as error:
-            said.append(f"{name}: {error}")
+            mistakes.append(f"{name}: {error}")
 
-    return said
+    return mistakes
 
 
 def execute(folder: Path, progress: bool = True) -> dict[str, float]:
@@ -152,8 +152,8 @@ def execute(folder: Path, progress: bool = True) -> dict[str, float]:
 
     seconds = _seconds_of_unchanged(folder, inputs)
     names = [name for name in names if name not in seconds]
-    first = [name for name in names if name not in readers]
-    rounds = [first, *([name] for name in readers if name in names)]
+    without_readers = [name for name in names if name not in readers]
+    rounds = [without_readers, *([name] for name in readers if name in names)]
     bar = tqdm(total=len(names), unit="chapter", desc="Executing", disable=not progress)
     with worker_pool(_AT_ONCE, _share_cores) as pool:
         example = None
@@ -220,7 +220,7 @@ def _digest_of_what_is_read() -> str:
     """Return a digest of all files that chapters read, except chapters."""
     root = notebooks_dir().parent
     not_read = {data_dir() / "recipes", data_dir() / "Makefile", Path(__file__).parent / "sphinx"}
-    found = []
+    digests = []
     for folder in (
         Path(psychometrics.__file__).parent,
         Path(__file__).parent,
@@ -230,11 +230,11 @@ def _digest_of_what_is_read() -> str:
     ):
         for path in sorted(folder.rglob("*")):
             if path.is_file() and path.suffix != ".pyc" and not not_read & {path, *path.parents}:
-                found.append(f"{path} {_digest_of_file(path)}")
+                digests.append(f"{path} {_digest_of_file(path)}")
 
-    own = (f"{name}={value}" for name, value in os.environ.items() if name[:5] == "PSYCH")
-    packages = (f"{one.name} {one.version}" for one in distributions())
-    return digest_text(*found, *sorted(packages), *sorted(own))
+    variables = (f"{name}={value}" for name, value in os.environ.items() if name[:5] == "PSYCH")
+    packages = (f"{package.name} {package.version}" for package in distributions())
+    return digest_text(*digests, *sorted(packages), *sorted(variables))
 
 
 def _digest_of_file(path: Path) -> str:
@@ -284,8 +284,8 @@ def _verdicts() -> str:
     claims = counts(scorecard())
     claims[VERDICTS[2]] += claims.pop(VERDICTS[1])  # the null reaches these, too
     parts = [
-        (how, [(study, row.tolist()) for (_, study), row in part.iterrows()])
-        for how, part in claims.groupby(level="how", sort=False)
+        (basis, [(study, row.tolist()) for (_, study), row in rows.iterrows()])
+        for basis, rows in claims.groupby(level="how", sort=False)
     ]
     return fill_template("verdicts.md.j2", parts=parts)
 

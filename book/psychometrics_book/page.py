@@ -196,11 +196,11 @@ def _plain(notebook, executed: Path, kind: str):
     for cell in notebook.cells:
         tags = cell.metadata.get("tags", [])
         if cell.cell_type == "markdown":
-            own = {"attachments": cell.attachments} if "attachments" in cell else {}
-            cells.append(new_markdown_cell(_few_brackets(prose.cell(cell.source)), **own))
+            attachments = {"attachments": cell.attachments} if "attachments" in cell else {}
+            cells.append(new_markdown_cell(_few_brackets(prose.cell(cell.source)), **attachments))
         elif cell.cell_type == "code":
             cell.metadata["folded"] = kind == "report" or "hide-input" in tags
-            cell.outputs = [part for one in cell.outputs for part in prose.captioned(one)]
+            cell.outputs = [new for output in cell.outputs for new in prose.captioned(output)]
             cells.append(cell)
 
     titles = (re.search(r"^# (.+)", cell.source, re.M) for cell in cells)

@@ -37,8 +37,8 @@ def items(seed: int) -> pd.DataFrame:
     )
     rows = []
     for kind in kinds:
-        drawn = [kind(rng) for _ in range(DRAWS + 1)]
-        rows += drawn[:DRAWS]  # the last has always been left out, so that a seed keeps its items
+        sheet = [kind(rng) for _ in range(DRAWS + 1)]
+        rows += sheet[:DRAWS]  # the last has always been left out, so that a seed keeps its items
 
     return pd.DataFrame(rows, columns=["chapter", "question", "answer", "how"])
 
@@ -106,13 +106,13 @@ def _alpha(rng: np.random.Generator) -> tuple[str, str, float, str]:
 
 def _corrected(rng: np.random.Generator) -> tuple[str, str, float, str]:
     r = rng.integers(1, 6) / 10
-    one = rng.integers(6, 10) / 10
-    two = rng.integers(6, 10) / 10
+    r_xx = rng.integers(6, 10) / 10
+    r_yy = rng.integers(6, 10) / 10
     return (
         "relations",
-        f"Two scales correlate at {r}; their reliabilities are {one} and {two}. "
+        f"Two scales correlate at {r}; their reliabilities are {r_xx} and {r_yy}. "
         "What is the correlation corrected for attenuation?",
-        r / np.sqrt(one * two),
+        r / np.sqrt(r_xx * r_yy),
         "Divide by the root of the product of the reliabilities.",
     )
 
@@ -176,10 +176,10 @@ def _main() -> None:
     parser = argparse.ArgumentParser(description="Write forty items with their answers.")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, default=Path("runs/course-items.csv"))
-    given = parser.parse_args()
-    given.output.parent.mkdir(parents=True, exist_ok=True)
-    items(given.seed).round({"answer": 4}).to_csv(given.output, index=False)
-    print(f"{given.output}: forty items with their answers. Keep it from the class.")
+    arguments = parser.parse_args()
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    items(arguments.seed).round({"answer": 4}).to_csv(arguments.output, index=False)
+    print(f"{arguments.output}: forty items with their answers. Keep it from the class.")
 
 
 if __name__ == "__main__":

@@ -38,12 +38,12 @@ def overview(titles: dict[str, str], base: str = "") -> str:
     >>> "- `psychometrics scores`" in text, "- `pm.two_way(" in text
     (True, True)
     """
-    about = yaml.safe_load((data_dir() / "metadata.yml").read_text(encoding="utf-8"))
+    metadata = yaml.safe_load((data_dir() / "metadata.yml").read_text(encoding="utf-8"))
     names = sorted(name for name in pm.__all__ if inspect.isroutine(getattr(pm, name)))
     functions = [(name, *_signature(getattr(pm, name))) for name in names]
     return fill_template(
         "llms.txt.j2",
-        about=about,
+        about=metadata,
         commands=_commands(),
         functions=functions,
         titles=sorted(titles.items()),

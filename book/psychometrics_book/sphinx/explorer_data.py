@@ -34,7 +34,6 @@ from psychometrics.measures.norms import compare_means
 from psychometrics.nulls.respondents import null_answers
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import Questionnaire, load_questionnaire, psychobench_keys
-from psychometrics.questionnaires.prompts import prompts
 
 from ..claims import published
 from ..studies.psychobench import published_tests
@@ -123,20 +122,7 @@ def _two_way_answers() -> tuple[list[Questionnaire], pd.DataFrame, dict[str, str
     null = null_answers(loaded, "shuffled-labels", 1)
     named = readable_names(list(RESPONDENTS))
     named[null["respondent_id"].iloc[0]] = "MiniLM, trained on shuffled labels"
-    columns = ["questionnaire", "item_id", "template", "term", "polarity", "intensifier"]
-    table = pd.concat([prompts(q) for q in loaded], ignore_index=True)
-    both = pd.concat([answers, null], ignore_index=True)
-    parts = [
-        table.merge(
-            both.loc[both["respondent_id"] == name, [*columns, "entailment", "contradiction"]],
-            how="left",
-            on=columns,
-            validate="one_to_one",
-        ).assign(respondent_id=name)
-        for name in named
-    ]
-
-    return loaded, pd.concat(parts, ignore_index=True), named
+    return loaded, pd.concat([answers, null], ignore_index=True), named
 
 
 def _two_way_data() -> dict:
@@ -516,8 +502,8 @@ def _ten_runs_data() -> dict:
         )
 
     models = [*_PUBLISHED_MODELS.values()]
-    first = {"scale": places.index(_EXAMPLE), "model": models.index("GPT-3.5")}
-    return {"models": models, "scales": scales, "first": first}
+    start = {"scale": places.index(_EXAMPLE), "model": models.index("GPT-3.5")}
+    return {"models": models, "scales": scales, "first": start}
 
 
 def _ten_runs_figure() -> Figure:

@@ -126,11 +126,11 @@ def _scripts_where_used(app, pagename, templatename, context, doctree):
     """Keep the explorers' scripts from pages that have none of them."""
     raw = doctree.findall(nodes.raw) if doctree is not None else ()
     used = {node["explorer"] for node in raw if "explorer" in node}
-    wanted = used | {"explorers"} if used else used
+    stems = used | {"explorers"} if used else used
     context["script_files"] = [
         script
         for script in context.get("script_files", [])
-        if not _stem(script) or _stem(script) in wanted
+        if not _stem(script) or _stem(script) in stems
     ]
 
 

@@ -97,19 +97,19 @@ def _launch(app, pagename, templatename, context, doctree):
         "Colab": f"https://colab.research.google.com/github/{repository}/blob/{BRANCH}/notebooks/{name}",
     }
     icons = {"Binder": "logo_binder.svg", "Colab": "logo_colab.png"}
-    context["header_buttons"].append(
-        {
-            "type": "group",
-            "tooltip": "Run this chapter elsewhere",
-            "icon": "fas fa-rocket",
-            "label": "launch-buttons",
-            "buttons": [
-                {"type": "link", "text": place, "tooltip": f"Open on {place}", "url": url,
-                 "icon": f"_static/images/{icons[place]}"}
-                for place, url in places.items()
-            ],
-        }
-    )  # fmt: skip
+    buttons = [
+        {"text": place, "tooltip": f"Open on {place}", "url": url,
+         "icon": f"_static/images/{icons[place]}"}
+        for place, url in places.items()
+    ]  # fmt: skip
+    _add_buttons(context, "launch-buttons", "fas fa-rocket", "Run this chapter elsewhere", buttons)
+
+
+def _add_buttons(context, label, icon, tooltip, buttons):
+    """Add a group of buttons, each of which is a link, to the head of a page."""
+    links = [{"type": "link"} | button for button in buttons]
+    group = {"type": "group", "tooltip": tooltip, "icon": icon, "label": label, "buttons": links}
+    context["header_buttons"].append(group)
 
 
 def _switch_version(app, pagename, templatename, context, doctree):
@@ -121,22 +121,14 @@ def _switch_version(app, pagename, templatename, context, doctree):
     page = f"{pagename}.html" if pagename in app.env.found_docs else ""
     buttons = []
     for name, folder in VERSIONS.items():
-        shown = f"{name} (shown here)" if name == app.config.book_version else name
+        title = f"{name} (shown here)" if name == app.config.book_version else name
         tip = f"This page in the {name} version"
-        buttons.append({"type": "link", "text": shown, "tooltip": tip, "url": base + folder + page})
+        buttons.append({"text": title, "tooltip": tip, "url": base + folder + page})
 
     printed = base + VERSIONS[app.config.book_version] + "book.pdf"
     tip = "This version as one file to print"
-    buttons.append({"type": "link", "text": "PDF", "tooltip": tip, "url": printed})
-    context["header_buttons"].append(
-        {
-            "type": "group",
-            "tooltip": "Versions of the book",
-            "icon": "fas fa-code-branch",
-            "label": "version-buttons",
-            "buttons": buttons,
-        }
-    )
+    buttons.append({"text": "PDF", "tooltip": tip, "url": printed})
+    _add_buttons(context, "version-buttons", "fas fa-code-branch", "Versions of the book", buttons)
 
 
 def _notebooks(app, exception):

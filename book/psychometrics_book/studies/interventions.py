@@ -188,8 +188,8 @@ def trajectories(
     before, runs = _runs(respondents, questionnaires, texts, seeds, settings, refit, errors)
     stored = pd.read_csv(data_dir() / _SHIPPED)[_COLUMNS]
     stored = stored if shipped else stored.head(0)
-    first = {"refit": refit}
-    work = [(store, name, questionnaires, first, [0], run) for name, run in before.items()]
+    refit_settings = {"refit": refit}
+    work = [(store, name, questionnaires, refit_settings, [0], run) for name, run in before.items()]
     tables = [stored, *_all(work, stored, "before", progress, errors)]
     later = [epoch for epoch in measured if epoch]
     work = [
@@ -283,11 +283,11 @@ def _all(work: list[tuple], shipped, desc: str, progress: bool, errors: dict) ->
     tables = []
     todo = []
     for item in work:
-        store, name, _, _, wanted, run = item
-        kept = _measurements(store, name, run)
-        tables.append(kept)
+        store, name, _, _, epochs, run = item
+        stored = _measurements(store, name, run)
+        tables.append(stored)
 
-        if set(wanted) - set(kept["epoch"]) - set(shipped.loc[shipped["run"] == run, "epoch"]):
+        if set(epochs) - set(stored["epoch"]) - set(shipped.loc[shipped["run"] == run, "epoch"]):
             todo.append(item)
 
     workers = 1 if torch.cuda.is_available() else min(len(todo), os.cpu_count() or 1)
@@ -323,7 +323,7 @@ def _run(store, name, questionnaires, settings, wanted, run) -> pd.DataFrame:
     manifest = {**respondent.identity, "mode": "interventions", "handling": _HANDLING, "run": run}
     manifest |= settings
     manifest.pop("sentences", None)
-    kept = StoredAnswers(store, "interventions", "scales", name, manifest)
+    stored = StoredAnswers(store, "interventions", "scales", name, manifest)
 
     def measure(epoch: int) -> None:
         if epoch in missing:
@@ -332,7 +332,7 @@ def _run(store, name, questionnaires, settings, wanted, run) -> pd.DataFrame:
             rows = pd.DataFrame(_measured(respondent, table, questionnaires))
             rows = rows.assign(run=run, epoch=epoch)[_COLUMNS]
             rows.index = pd.Index([key_of(run, str(epoch), s) for s in rows["scale"]], name="key")
-            kept.add(rows)
+            stored.add(rows)
 
     if "arm" not in settings:
         measure(0)
