@@ -354,7 +354,7 @@ def test_the_shipped_study_is_found_by_its_digests(tmp_path, monkeypatch):
     assert len(names) == 7
     questionnaires = [pm.load_questionnaire(name) for name in ("gad7", "phq9", "soc13")]
     found = trajectories(
-        names, questionnaires, seed=1, store=tmp_path, measure_at=MEASURED, progress=False
+        names, questionnaires, seeds=[1], store=tmp_path, measure_at=MEASURED, progress=False
     )
     assert found.groupby(["respondent_id", "arm", "epoch"]).ngroups == 7 * len(ARMS) * 5
     keys = ["respondent_id", "arm", "epoch", "scale"]
@@ -362,21 +362,6 @@ def test_the_shipped_study_is_found_by_its_digests(tmp_path, monkeypatch):
     assert len(expected) == (len(shipped) - 7 * shipped["scale"].nunique())
     measured = found.set_index(keys)["score"]
     pd.testing.assert_series_equal(measured.loc[expected.index], expected)
-
-
-def test_a_head_is_refitted_to_pairs_of_ones_own(tiny_model, tmp_path):
-    hypotheses = ["I feel calm.", "It happens.", "I never do."]
-    pairs = pd.DataFrame({"premise": "I feel calm.", "hypothesis": hypotheses})
-    names = [*"ecn"]  # not as the names of the labels say, so that nothing but the pairs teaches it
-    pairs.assign(label=names).to_csv(tmp_path / "own.csv", index=False)
-    respondent = pm.load_respondent(tiny_model, dtype="float32", device="cpu")
-    interventions._refit(respondent, 3, str(tmp_path / "own.csv"))
-    asked = list(zip(pairs["premise"], pairs["hypothesis"], strict=True))
-    assert respondent.answer(asked).argmax(axis=1).tolist() == [0, 2, 1]
-    own = interventions._refitting(3, tmp_path / "own.csv")
-    pairs.assign(label=[*"nce"]).to_csv(tmp_path / "own.csv", index=False)
-    assert interventions._refitting(3, tmp_path / "own.csv") != own
-    assert interventions._refitting(3, "mnli") == {"refit": 3}
 
 
 def test_impossible_runs_are_named():

@@ -314,7 +314,7 @@ def small_book(tmp_path, monkeypatch):
     for name, other in (("index", "using"), ("using", "index")):
         text = f"<title>{name.title()} &#8212; A Book</title><p>See <a href='{other}.html'>it</a>."
         (html / f"{name}.html").write_text(text, encoding="utf-8")
-    toc = "root: index\nparts:\n- chapters:\n  - file: using\n"
+    toc = "format: jb-book\nroot: index\nparts:\n- chapters:\n  - file: using\n"
     (tmp_path / "_toc.yml").write_text(toc)
     monkeypatch.setattr(printing, "book_dir", lambda: tmp_path)
     return tmp_path

@@ -28,6 +28,7 @@ from .exercises import answer
 from .exercises import listed as exercises
 from .record import _mistakes
 from .runs import _execute_notebook
+from .templating import fill_template
 
 
 def _notebook_names() -> list[str]:
@@ -72,9 +73,9 @@ def build_book() -> Path:
 
     if result.returncode or not page.is_file():
         raise PsychometricsError("The book was not built: correct the errors above.")
-    said = _wrong(chapters)
-    if said:
-        raise PsychometricsError("\n".join(said))
+    mistakes = _wrong(chapters)
+    if mistakes:
+        raise PsychometricsError("\n".join(mistakes))
 
     return page
 
@@ -93,9 +94,9 @@ def _wrong(chapters: Path) -> list[str]:
         One sentence each.
     """
     names = [path.stem for path in sorted(chapters.glob("*.ipynb"))]
-    said = [sentence for name in names for sentence in _mistakes(name, chapters)]
+    mistakes = [sentence for name in names for sentence in _mistakes(name, chapters)]
     sentences = expectations(chapters)
-    said += [
+    mistakes += [
         f"{row.chapter}: '{row.sentence}' does not hold: {row.cell} is {row.value}, and the rule "
         f"is '{row.rule} {row.bar}'."
         for row in sentences[~sentences["holds"]].itertuples()
@@ -105,9 +106,9 @@ def _wrong(chapters: Path) -> list[str]:
         try:
             answer(name, chapters)
         except DataError as error:
-            said.append(f"{name}: {error}")
+            mistakes.append(f"{name}: {error}")
 
-    return said
+    return mistakes
 
 
 def execute(folder: Path, progress: bool = True) -> dict[str, float]:
@@ -153,8 +154,8 @@ def execute(folder: Path, progress: bool = True) -> dict[str, float]:
 
     seconds = _seconds_of_unchanged(folder, inputs)
     names = [name for name in names if name not in seconds]
-    first = [name for name in names if name not in readers]
-    rounds = [first, *([name] for name in readers if name in names)]
+    without_readers = [name for name in names if name not in readers]
+    rounds = [without_readers, *([name] for name in readers if name in names)]
     bar = tqdm(total=len(names), unit="chapter", desc="Executing", disable=not progress)
     with worker_pool(_AT_ONCE, _share_cores) as pool:
         example = None
@@ -221,7 +222,7 @@ def _digest_of_what_is_read() -> str:
     """Return a digest of all files that chapters read, except chapters."""
     root = notebooks_dir().parent
     not_read = {data_dir() / "recipes", data_dir() / "Makefile", Path(__file__).parent / "sphinx"}
-    found = []
+    digests = []
     for folder in (
         Path(psychometrics.__file__).parent,
         Path(__file__).parent,
@@ -231,11 +232,11 @@ def _digest_of_what_is_read() -> str:
     ):
         for path in sorted(folder.rglob("*")):
             if path.is_file() and path.suffix != ".pyc" and not not_read & {path, *path.parents}:
-                found.append(f"{path} {_digest_of_file(path)}")
+                digests.append(f"{path} {_digest_of_file(path)}")
 
-    own = (f"{name}={value}" for name, value in os.environ.items() if name[:5] == "PSYCH")
-    packages = (f"{one.name} {one.version}" for one in distributions())
-    return digest_text(*found, *sorted(packages), *sorted(own))
+    variables = (f"{name}={value}" for name, value in os.environ.items() if name[:5] == "PSYCH")
+    packages = (f"{package.name} {package.version}" for package in distributions())
+    return digest_text(*digests, *sorted(packages), *sorted(variables))
 
 
 def _digest_of_file(path: Path) -> str:
@@ -284,39 +285,23 @@ def _verdicts() -> str:
     """Return the landing page's summary of the scorecard, short enough for a phone."""
     claims = counts(scorecard())
     claims[VERDICTS[2]] += claims.pop(VERDICTS[1])  # the null reaches these, too
-    words = ["holds", "null too", "open", "fails", "untested", "claims"]
-    lines = ["| | " + " | ".join(words) + " |", "| --- " + "| ---: " * 6 + "|"]
-
-    for how, part in claims.groupby(level="how", sort=False):
-        lines += [f"| **{how}** | | | | | | |"] if len(part) > 1 else []
-        names = [study if len(part) > 1 else f"{study}, {how}" for _, study in part.index]
-        lines += [
-            f"| {name} | " + " | ".join(map(str, row)) + " |"
-            for name, row in zip(names, part.to_numpy(), strict=True)
-        ]
-
-    return "\n".join(lines) + "\n"
+    parts = [
+        (basis, [(study, row.tolist()) for (_, study), row in rows.iterrows()])
+        for basis, rows in claims.groupby(level="how", sort=False)
+    ]
+    return fill_template("verdicts.md.j2", parts=parts)
 
 
 def _execution_page(seconds: dict[str, float]) -> str:
-    rows = "\n".join(
-        f"| [{name}](chapters/{name}.ipynb) | {taken:.0f} |" for name, taken in seconds.items()
-    )
-    packages = "\n".join(
-        f"| {name} | {version(name)} |"
-        for name in ("torch", "transformers", "peft", "pandas", "pingouin", "jupyter-book")
-    )
+    names = ("torch", "transformers", "peft", "pandas", "pingouin", "jupyter-book")
     members = population_table().set_index("respondent_id").loc[population()]
-    template = Path(__file__).parent / "templates" / "execution.md"
-
-    return template.read_text(encoding="utf-8").format(
+    return fill_template(
+        "execution.md.j2",
         day=time.strftime("%Y-%m-%d"),
         python=platform.python_version(),
         system=f"{platform.system()} ({platform.machine()})",
         cores=os.cpu_count(),
-        members=len(members),
-        low=members["accuracy"].min(),
-        high=members["accuracy"].max(),
-        rows=rows,
-        packages=packages,
+        accuracy=members["accuracy"],
+        seconds=seconds,
+        packages={name: version(name) for name in names},
     )

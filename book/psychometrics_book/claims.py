@@ -302,10 +302,10 @@ def judged_sentences(executed: str | Path) -> pd.DataFrame:
             cells += _judged_cells(row, executed, compared_with)
 
         of_this_run = [judged for judged in cells if judged[0] != SENTENCE_VERDICTS[1]]
-        verdict, why, shown = max(
+        verdict, why, output = max(
             of_this_run or cells, key=lambda judged: SENTENCE_VERDICTS.index(judged[0])
         )
-        rows.append({"sentence": sentence, "verdict": verdict, "why": why, "shown": shown})
+        rows.append({"sentence": sentence, "verdict": verdict, "why": why, "shown": output})
 
     return pd.DataFrame(rows, columns=["sentence", "verdict", "why", "shown"])
 
@@ -478,17 +478,17 @@ def _judged_cells(row: tuple, executed: Path, compared_with: str) -> list[tuple[
     published run itself.
     """
     address = _within(row.cell, row.chapter)
-    shown = address.partition("[")[0]
+    output = address.partition("[")[0]
 
     if row.needs and not available(row.needs):
-        return [(SENTENCE_VERDICTS[2], f"it needs {row.needs}", shown)]
+        return [(SENTENCE_VERDICTS[2], f"it needs {row.needs}", output)]
 
     here = row._replace(cell=address, bar=_within(row.bar, row.chapter))
     if any("/" in text.partition("[")[0] for text in (here.cell, here.bar) if "[" in text):
-        return [(SENTENCE_VERDICTS[2], "it also depends on another chapter", shown)]
+        return [(SENTENCE_VERDICTS[2], "it also depends on another chapter", output)]
 
     rows = _written_out(here, executed.parent, executed.stem)
-    return [(*_judged_cell(rule, executed, compared_with), shown) for rule in rows]
+    return [(*_judged_cell(rule, executed, compared_with), output) for rule in rows]
 
 
 def _judged_cell(row: tuple, executed: Path, compared_with: str) -> tuple[str, str]:
@@ -513,21 +513,21 @@ def _is_published(address: str, executed: Path, chapter: str) -> bool:
     Six equal digits of a fraction are no coincidence; of a whole number or a word, the whole row
     must be equal.
     """
-    shown = executed.parent, executed.stem
-    kept = data_dir() / "tables", chapter
+    run = executed.parent, executed.stem
+    published_run = data_dir() / "tables", chapter
     try:
-        value = cell(address, *shown)
+        value = cell(address, *run)
         if isinstance(value, float) and value % 1:
-            here = with_interval(address, *shown)
-            kept_row = with_interval(address, *kept)
+            here = with_interval(address, *run)
+            published_row = with_interval(address, *published_run)
         else:
-            here, _ = _found(address, *shown)
-            kept_row, _ = _found(address, *kept)
+            here, _ = _found(address, *run)
+            published_row, _ = _found(address, *published_run)
     except DataError:
         return False
 
-    return here.keys() == kept_row.keys() and all(
-        _is_equal(here[name], kept_row[name]) for name in here
+    return here.keys() == published_row.keys() and all(
+        _is_equal(here[name], published_row[name]) for name in here
     )
 
 
@@ -592,8 +592,8 @@ def _is_missing(value: object) -> bool:
 
 def _within(address: str, chapter: str) -> str:
     """Remove the sentence's own chapter from an address."""
-    where, slash, rest = address.partition("/")
-    return rest if slash and chapter.startswith(where) else address
+    where, slash, address_here = address.partition("/")
+    return address_here if slash and chapter.startswith(where) else address
 
 
 def _assigned(code: str) -> dict[str, object]:

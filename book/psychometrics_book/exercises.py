@@ -51,8 +51,8 @@ def answer(exercise: str, runs: str | Path | None = None) -> tuple[float | str, 
     """
     table = listed()
     if exercise not in table.index:
-        near = difflib.get_close_matches(exercise, table.index, n=5, cutoff=0.3)
-        names = ", ".join(near or table.index)
+        close_names = difflib.get_close_matches(exercise, table.index, n=5, cutoff=0.3)
+        names = ", ".join(close_names or table.index)
         raise ParameterError(f"There is no exercise to check '{exercise}': name one of {names}.")
 
     row = table.loc[exercise]
@@ -65,8 +65,8 @@ def answer(exercise: str, runs: str | Path | None = None) -> tuple[float | str, 
     except ValueError:
         return value, math.nan
 
-    whole = value == round(value)
-    return value, float(row["tolerance"] or (0 if whole else max(0.005, abs(value) / 100)))
+    is_whole = value == round(value)
+    return value, float(row["tolerance"] or (0 if is_whole else max(0.005, abs(value) / 100)))
 
 
 def listed() -> pd.DataFrame:

@@ -17,12 +17,11 @@ from psychometrics.files import replacing
 from psychometrics.reports.printing import check_page, print_page
 
 from .prose import FOR_THE_PUBLISHED_RUN, _prose_of
+from .templating import TEMPLATES
 
 _OPENING = (
     r"^# .+|^> \*\*This is not the published run\..+|^(?:> )?\*\*(?:Question|Finding)\.\*\*.+"
 )
-_TEMPLATES = Path(__file__).parent / "templates"
-_PAGE = (_TEMPLATES / "page.html.j2").read_text(encoding="utf-8")
 _TAGS = re.findall(
     r"\w+",
     "a abbr b blockquote br caption code dd del details div dl dt em figcaption figure h1 h2 h3 h4 "
@@ -31,8 +30,7 @@ _TAGS = re.findall(
 )
 _PROTOCOLS = {"http", "https", "mailto", "data"}
 _ATTRIBUTES = {"class", "id", "title", "colspan", "rowspan", "href", "src", "alt"}
-_SLIDES = (_TEMPLATES / "slides.html.j2").read_text(encoding="utf-8")
-_TURN_SLIDES = (_TEMPLATES / "slides.js").read_text(encoding="utf-8")
+_TURN_SLIDES = (TEMPLATES / "slides.js").read_text(encoding="utf-8")
 
 
 def _policy(script: str = "") -> str:
@@ -127,15 +125,14 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
 def _exported(notebook, executed: Path, kind: str) -> str:
     """Return an executed notebook as HTML, without harmful tags and addresses."""
     import nh3
-    from jinja2 import DictLoader
+    from jinja2 import FileSystemLoader
     from nbconvert import HTMLExporter, SlidesExporter
     from nbconvert.filters.markdown_mistune import InvalidNotebook
 
-    slides = _SLIDES.replace("POLICY", _policy(_TURN_SLIDES)).replace("SCRIPT", _TURN_SLIDES)
-    templates = {"page.html.j2": _PAGE.replace("POLICY", _policy()), "slides.html.j2": slides}
-    loaders = [DictLoader(templates)]
-
+    loaders = [FileSystemLoader(TEMPLATES)]
+    script = ""
     if kind == "slides":
+        script = _TURN_SLIDES
         exporter = SlidesExporter(
             template_file="slides.html.j2", exclude_input=True, extra_loaders=loaders
         )
@@ -153,8 +150,9 @@ def _exported(notebook, executed: Path, kind: str) -> str:
     )
     exporter.register_filter("clean_html", lambda html: cleaner.clean(_without_surrogates(html)))
 
+    resources = {"policy": _policy(script), "script": script}
     try:
-        text, _ = exporter.from_notebook_node(notebook)
+        text, _ = exporter.from_notebook_node(notebook, resources)
     except InvalidNotebook as error:
         raise ParameterError(f"{executed} has no page ({error}): run the chapter again.") from None
     return text
@@ -198,11 +196,11 @@ def _plain(notebook, executed: Path, kind: str):
     for cell in notebook.cells:
         tags = cell.metadata.get("tags", [])
         if cell.cell_type == "markdown":
-            own = {"attachments": cell.attachments} if "attachments" in cell else {}
-            cells.append(new_markdown_cell(_few_brackets(prose.cell(cell.source)), **own))
+            attachments = {"attachments": cell.attachments} if "attachments" in cell else {}
+            cells.append(new_markdown_cell(_few_brackets(prose.cell(cell.source)), **attachments))
         elif cell.cell_type == "code":
             cell.metadata["folded"] = kind == "report" or "hide-input" in tags
-            cell.outputs = [part for one in cell.outputs for part in prose.captioned(one)]
+            cell.outputs = [new for output in cell.outputs for new in prose.captioned(output)]
             cells.append(cell)
 
     titles = (re.search(r"^# (.+)", cell.source, re.M) for cell in cells)

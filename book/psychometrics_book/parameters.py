@@ -60,16 +60,16 @@ def check_parameters(notebook: str, values: dict[str, object] | None = None) -> 
     try:
         chapter(**values).check()
     except ValidationError as error:
-        said = []
+        mistakes = []
         for mistake in error.errors():
             reason = mistake.get("ctx", {}).get("error")
             if isinstance(reason, PsychometricsError):
                 raise reason from None
 
             place = ".".join(map(str, mistake["loc"]))
-            said.append(str(wrong_kind(place, mistake["msg"], mistake["input"])))
+            mistakes.append(str(wrong_kind(place, mistake["msg"], mistake["input"])))
 
-        raise ParameterError("\n".join(said)) from None
+        raise ParameterError("\n".join(mistakes)) from None
 
 
 def _running(chapter: type[BaseModel]) -> dict[str, object]:
@@ -83,8 +83,8 @@ def _running(chapter: type[BaseModel]) -> dict[str, object]:
     space = shell.user_ns
     injected = [cell for cell in space.get("In", []) if cell.startswith("# Parameters\n")]
     nodes = ast.parse(injected[-1]).body if injected else []
-    given = [node.targets[0].id for node in nodes if isinstance(node, ast.Assign)]
-    names = [name for name in (*chapter.model_fields, *given) if name in space]
+    injected_names = [node.targets[0].id for node in nodes if isinstance(node, ast.Assign)]
+    names = [name for name in (*chapter.model_fields, *injected_names) if name in space]
 
     return {name: space[name] for name in names}
 
@@ -245,8 +245,8 @@ class _Beliefs(_Chapter, of="09-beliefs"):
     def check(self) -> None:
         table = modes.completions.templates(self.live_templates)
         names = self.group.split(",")
-        for one in names:
-            check_choice(table.columns.drop("template"), group=one)
+        for name in names:
+            check_choice(table.columns.drop("template"), group=name)
         if len(set(names)) < len(names):
             raise ParameterError(f"group: {self.group} names a column twice; keep one.")
         if table.empty:
@@ -277,9 +277,9 @@ class _WaysOfAsking(_Chapter, of="11-ways-of-asking"):
     people: Annotated[int, Field(ge=4, le=_MOST)] = 200
 
     def check(self) -> None:
-        asked = self.questionnaire and load_questionnaire(self.questionnaire, texts=False)
-        if asked and not any(scale.reverse for scale in asked.scales):
-            raise ParameterError(f"questionnaire: {asked.id} has no reverse keys; name another.")
+        loaded = self.questionnaire and load_questionnaire(self.questionnaire, texts=False)
+        if loaded and not any(scale.reverse for scale in loaded.scales):
+            raise ParameterError(f"questionnaire: {loaded.id} has no reverse keys; name another.")
         if self.respondents and len(population(self.respondents)) < 2:
             raise ParameterError("respondents: a single one has no variance; name at least two.")
 
@@ -294,13 +294,13 @@ class _Published(_Chapter, of="12-published-answers"):
     draws: Annotated[int, Field(ge=20, le=_MOST)] = 200
 
     def check(self) -> None:
-        asked = load_questionnaire(self.questionnaire, texts=False)
-        if not asked.scales:
-            raise ParameterError(f"questionnaire: {asked.id} has no scales; name another.")
-        if self.answers == "none" and asked.id != "ipip50":
+        loaded = load_questionnaire(self.questionnaire, texts=False)
+        if not loaded.scales:
+            raise ParameterError(f"questionnaire: {loaded.id} has no scales; name another.")
+        if self.answers == "none" and loaded.id != "ipip50":
             raise ParameterError("questionnaire: needs a table of answers; name one in answers.")
         if self.answers != "none":
-            _check_sheets(self.answers, asked)
+            _check_sheets(self.answers, loaded)
 
 
 class _PublishedRecords(_Published, of="records-12"):

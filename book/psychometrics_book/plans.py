@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from html import escape
-
 import yaml
 
 from psychometrics.exceptions import DataError
 from psychometrics.paths import data_dir
+
+from .templating import fill_template
 
 
 def plan(name: str) -> None:
@@ -40,20 +40,4 @@ def plan(name: str) -> None:
         raise DataError(f"data/plans has no {name}.yml; correct the name.")
     fields = yaml.safe_load(paths[name].read_text(encoding="utf-8"))
     commit = fields.pop("committed", "a commit not yet named")
-    later = fields.get("deviations")
-    rows = "".join(
-        f"<dt>{escape(k.replace('_', ' '))}</dt><dd>{_html_of(v)}</dd>" for k, v in fields.items()
-    )
-    about = f"The plan, committed before its results ({commit}); deviations: {len(later or [])}"
-    display(HTML(f'<details class="plan"><summary>{about}</summary><dl>{rows}</dl></details>'))
-
-
-def _html_of(value: object) -> str:
-    """Return a field of a plan as HTML, in which mappings and lists become lists."""
-    if isinstance(value, dict):
-        value = [f"<i>{escape(str(k))}</i>: {_html_of(v)}" for k, v in value.items()]
-    elif isinstance(value, list):
-        value = [_html_of(v) for v in value]
-    else:
-        return escape(str(value))
-    return "<ul>" + "".join(f"<li>{entry}</li>" for entry in value) + "</ul>" if value else "none"
+    display(HTML(fill_template("plan.html.j2", commit=commit, fields=fields)))

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-import yaml
-
 from psychometrics.exceptions import PsychometricsError, check_file, writing
 from psychometrics.files import replacing
 from psychometrics.paths import book_dir
@@ -45,11 +43,12 @@ def print_book(output: str | Path) -> Path:
     A headless browser prints each page; ``pypdf`` joins them.
     """
     from pypdf import PdfWriter
+    from sphinx_external_toc.parsing import parse_toc_yaml
     from tqdm import tqdm
 
     output = check_file(output, (".pdf",))
     html = book_dir() / "_build" / "html"
-    pages = [html / f"{name}.html" for name in _page_names(book_dir() / "_toc.yml")]
+    pages = [html / f"{name}.html" for name in parse_toc_yaml(book_dir() / "_toc.yml")]
     missing = [page.name for page in pages if not page.is_file()]
 
     if missing:
@@ -71,15 +70,6 @@ def print_book(output: str | Path) -> Path:
             writer.write(part)
 
     return output
-
-
-def _page_names(toc: Path) -> list[str]:
-    """Return the names of the book's pages in the order of the table of contents."""
-    contents = yaml.safe_load(toc.read_text(encoding="utf-8"))
-    parts = contents.get("parts", [contents])
-    chapters = [chapter for part in parts for chapter in part.get("chapters", [])]
-    below = [[c["file"], *(s["file"] for s in c.get("sections", []))] for c in chapters]
-    return [contents["root"], *(name for names in below for name in names)]
 
 
 def _page_title(page: Path) -> str:

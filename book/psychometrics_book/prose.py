@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_FENCE = re.compile(r"^(`{3,}|:{3,})\{([\w-]+)\}[ \t]*(.*)\n((?:.*\n)*?)\1[ \t]*$", re.M)
+FENCE = re.compile(r"^(`{3,}|:{3,})\{([\w-]+)\}[ \t]*(.*)\n((?:.*\n)*?)\1[ \t]*$", re.M)
 _ROLE = re.compile(r"\{([a-z:]+)\}`([^`]+)`")
 _MATH = re.compile(r"\$\$(.+?)\$\$(?:[ \t]*\([\w-]+\))?|(?<![\w$])\$([^$\n]+?)\$(?!\d)", re.S)
 _LABEL = re.compile(r"^\(([\w-]+)\)=\n+(?:#+ (.+)\n)?", re.M)
@@ -132,7 +132,7 @@ class _Prose:
 
             return "".join(f"> {line}".rstrip() + "\n" for line in lines)
 
-        return _FENCE.sub(block, text)
+        return FENCE.sub(block, text)
 
     def _formula(self, match: re.Match) -> str:
         from latex2mathml.converter import convert
@@ -225,7 +225,7 @@ class _OtherRun(_Prose):
     def cell(self, source: str) -> str:
         parts = []
         place = 0
-        for fence in _FENCE.finditer(source + "\n"):
+        for fence in FENCE.finditer(source + "\n"):
             parts += self._sections(source[place : fence.start()])
             parts.append(self.plain(self._directive(fence)))
             place = fence.end()
@@ -290,18 +290,18 @@ class _OtherRun(_Prose):
             return fence[0]
 
         options = re.match(r"(?::[\w-]+:.*\n)*\s*", body)[0]
-        rest = body.removeprefix(options)
+        claims = body.removeprefix(options)
         if "chapter-head" in options:
             finding = re.compile(r"^\*\*Finding\.\*\*.*$", re.M)
             published = ("**Finding.**", "**Finding of the published run.**", 1)
-            rest = finding.sub(lambda match: self._marked(match[0].replace(*published)), rest)
+            claims = finding.sub(lambda match: self._marked(match[0].replace(*published)), claims)
         elif kind == "exercise":
-            rest = self._marked(rest)
+            claims = self._marked(claims)
         else:
-            rest = f"{FOR_THE_PUBLISHED_RUN}\n\n{self._marked(rest)}"
+            claims = f"{FOR_THE_PUBLISHED_RUN}\n\n{self._marked(claims)}"
 
         start, end = (place - fence.start() for place in fence.span(4))
-        return fence[0][:start] + options + rest + fence[0][end:]
+        return fence[0][:start] + options + claims + fence[0][end:]
 
     def _marked(self, text: str) -> str:
         """Remove bold findings from a text, and mark each sentence that has a rule."""
@@ -319,12 +319,12 @@ class _OtherRun(_Prose):
 
         # a fragment may run past the end of a sentence; the mark follows the sentence in which it
         # ends
-        whole = " ".join(normal)
+        joined = " ".join(normal)
 
         for fragment, verdict in self.fragments.items():
-            start = whole.find(fragment)
+            start = joined.find(fragment)
             if start >= 0:
-                before = whole[: start + len(fragment) - 1]
+                before = joined[: start + len(fragment) - 1]
                 ends = [len(" ".join(normal[: n + 1])) for n in range(len(normal))]
                 verdicts[next(n for n, end in enumerate(ends) if len(before) < end)].append(verdict)
 
@@ -398,9 +398,9 @@ def _titles() -> dict[str, str]:
             text = "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
 
         titles |= dict(re.findall(r"^\(([\w-]+)\)=\n+#+ (.+)", text, re.M))
-        first = re.search(r"^# (.+)", text, re.M)
-        if first:
-            titles[path.stem] = first[1]
+        heading = re.search(r"^# (.+)", text, re.M)
+        if heading:
+            titles[path.stem] = heading[1]
 
     return titles
 

@@ -158,8 +158,8 @@ def figure(fig: Figure, frame: pd.DataFrame, name: str, caption: str, alt: str) 
     from IPython.display import display
 
     _write(frame, name, "fig")
-    about = {"name": name, "caption": caption, "alt": alt, "smallest_label": _smallest_label(fig)}
-    display(fig, metadata={"record": about})
+    record = {"name": name, "caption": caption, "alt": alt, "smallest_label": _smallest_label(fig)}
+    display(fig, metadata={"record": record})
     plt.close(fig)
 
 
@@ -254,8 +254,8 @@ def with_interval(address: str, runs: Path, chapter: str = "") -> dict[str, obje
     for name in ("low", "high", "null", "null_low", "null_high", "p_of_the_claim"):
         words = name.replace("_", " ")
         stem = column.rpartition(" ")[0]  # "less neutral mean" has the end "less neutral low"
-        near = (f"{column} {words}", f"{stem} {words}", words, name)
-        labels = [label for label in near if label in row]
+        names_near = (f"{column} {words}", f"{stem} {words}", words, name)
+        labels = [label for label in names_near if label in row]
         values[name] = row[labels[0]] if labels else math.nan
     return values
 
@@ -273,15 +273,15 @@ def _starred(address: str, runs: Path, chapter: str = "") -> list[list[str]]:
     chapter, name, labels = _parts(address, chapter)
     path = _path(address, chapter, name, runs)
     _, rows = _read(path, path.stat().st_mtime_ns)
-    wanted = labels[:-1]
+    wanted_labels = labels[:-1]
 
     matches = [
         row
         for row in rows
-        if all(label in ("*", value) for label, value in zip(wanted, row, strict=False))
+        if all(label in ("*", value) for label, value in zip(wanted_labels, row, strict=False))
     ]
     return [
-        [value for label, value in zip(wanted, row, strict=False) if label == "*"]
+        [value for label, value in zip(wanted_labels, row, strict=False) if label == "*"]
         for row in matches
     ]
 
@@ -313,7 +313,7 @@ def shown(notebook: Path) -> list[dict]:
 def _mistakes(chapter: str, runs: Path) -> list[str]:
     """Return the mistakes in numbers of an executed chapter's prose, one sentence for each."""
     path = runs / f"{chapter}.ipynb"
-    names = [about["name"] for about in shown(path)]
+    names = [record["name"] for record in shown(path)]
     mistakes = [f"{chapter}: {n} is shown twice." for n in sorted({*names}) if names.count(n) > 1]
 
     for entry in json.loads(path.read_text(encoding="utf-8"))["cells"]:
@@ -402,8 +402,8 @@ def _html(frame: pd.DataFrame, formats: dict[str, str]) -> str:
 def _printed(column: pd.Series, form: str | None) -> list[str]:
     if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
         return ["" if value is None or value != value else str(value) for value in column]
-    whole = (column.dropna() % 1 == 0).all()
-    form = form or ("d" if whole else ".2f")
+    is_whole = (column.dropna() % 1 == 0).all()
+    form = form or ("d" if is_whole else ".2f")
     return ["" if math.isnan(value) else number(value, form) for value in column.astype(float)]
 
 

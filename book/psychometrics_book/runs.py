@@ -149,7 +149,7 @@ def parameter_kinds(notebook: str) -> dict[str, Any]:
     """
     declared = needed("papermill").inspect_notebook(_as_template(_source_of(notebook)))
     kinds: dict[str, Any] = {
-        name: str for name, about in declared.items() if about["default"][:1] in ("'", '"')
+        name: str for name, entry in declared.items() if entry["default"][:1] in ("'", '"')
     }
     if notebook in CHAPTERS:
         fields = CHAPTERS[notebook].model_fields
@@ -242,8 +242,8 @@ def sweep(
 
     runs = pd.DataFrame(rows)
     write_csv(runs, folder / "runs.csv")
-    about = {"notebook": notebook, "folder": str(folder), "varied": list(grid)}
-    executed = run_notebook("sweep", about, folder / "sweep.ipynb", progress=False)
+    settings = {"notebook": notebook, "folder": str(folder), "varied": list(grid)}
+    executed = run_notebook("sweep", settings, folder / "sweep.ipynb", progress=False)
     runs.attrs["page"] = str(write_page(executed, folder / "index.html", "report"))
 
     return runs
@@ -310,14 +310,14 @@ def _put_in_place(made: Path, output: Path, pages: dict[Path, Path]) -> None:
     name = _other_name(output, made)
 
     with writing(output):
-        for part, place in places.items():
+        for finished, place in places.items():
             if name and place.exists():
-                kept = place.with_name(f"{place.stem}-{name}{place.suffix}")
-                _remove(kept)
-                place.rename(kept)
+                earlier = place.with_name(f"{place.stem}-{name}{place.suffix}")
+                _remove(earlier)
+                place.rename(earlier)
 
             beside = place.with_name(f".{place.name}.{os.getpid()}")  # a page may go elsewhere
-            shutil.move(part, beside)
+            shutil.move(finished, beside)
             _remove(place)
             beside.rename(place)
 
@@ -377,9 +377,9 @@ def _combinations(notebook: str, grid: Mapping, parameters: Mapping) -> list[tup
     for name in [*grid, *parameters]:
         check_choice(has, parameter=name)
 
-    both = sorted(set(grid) & set(parameters))
-    if both:
-        raise ParameterError(f"{both[0]} is both swept and set: remove it from one of the two.")
+    doubled = sorted(set(grid) & set(parameters))
+    if doubled:
+        raise ParameterError(f"{doubled[0]} is both swept and set: remove it from one of the two.")
 
     combinations = []
     for values in itertools.product(*grid.values()):
@@ -408,11 +408,10 @@ def _run_combination(notebook: str, values: dict, path: Path, impossible: str) -
 
     began = time.perf_counter()
     reason = impossible
-    part = path.with_name(f"{path.name}.part.ipynb")
-
+    _remove(path)  # of an earlier run whose copy was deleted
     if not reason:
         try:
-            run_notebook(notebook, values, part)
+            run_notebook(notebook, values, done)
         except PsychometricsError as error:
             reason = " ".join(str(error).split())
 
@@ -421,9 +420,5 @@ def _run_combination(notebook: str, values: dict, path: Path, impossible: str) -
         write_text(failed, f"{reason}\n")
         return {"status": "failed", "seconds": seconds, "reason": reason}
 
-    part.with_suffix("").mkdir(exist_ok=True)  # missing if the notebook shows no table
-    _remove(path)  # of an earlier run whose copy was deleted
-    part.with_suffix("").rename(path)
-    part.rename(done)
     failed.unlink(missing_ok=True)
     return {"status": "run now", "seconds": seconds, "reason": ""}

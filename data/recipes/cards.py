@@ -13,6 +13,8 @@ import yaml
 
 from psychometrics.paths import data_dir
 
+from .templating import fill_template
+
 _DATA = {"mnli": "nyu-mll/multi_nli", "snli": "stanfordnlp/snli"}
 _BASES = {
     "MiniLM": "sentence-transformers/all-MiniLM-L6-v2",
@@ -34,21 +36,8 @@ def model_card(row: pd.Series) -> str:
         "metrics": ["accuracy"],
     }
     heading = yaml.safe_dump(metadata, sort_keys=False)
-    return (
-        f"---\n{heading}---\n\n# {row['respondent_id']}\n\n"
-        f"A small model of natural language inference: {_BASES[row['family']]}, cut after "
-        f"{row['layers']:.0f} layers, trained on {row['pairs']:.0f} pairs of "
-        f"{' and '.join(name.upper() for name in sources)} ({row['tuning']}, {row['epochs']:.0f} "
-        f"epochs, learning rate {row['lr']:g}, seed {row['seed']:.0f}).\n\n"
-        f"- **Accuracy** on held-out pairs: {row['accuracy']:.3f} "
-        f"({row['low']:.3f} to {row['high']:.3f}).\n"
-        "- **Made for** questionnaires in the form of inference, as one of a population of "
-        "respondents: `psychometrics profile " + row["respondent_id"] + "`.\n"
-        "- **Not made for** judging people or texts. A score of this model on a questionnaire is "
-        "a property of its answers, not of a mind; untrained layers on the same base give similar "
-        "reliabilities.\n"
-        "- **Source of all numbers:** `data/population.csv`; trained by `make population`.\n"
-    )
+    base = _BASES[row["family"]]
+    return fill_template("card.md.j2", heading=heading, row=row, base=base, sources=sources)
 
 
 def write_cards() -> int:

@@ -7,6 +7,7 @@ columns of each CSV with their types. Descriptions and licences are those of ``d
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from fnmatch import fnmatch
 from pathlib import Path
@@ -22,23 +23,9 @@ _FORMATS = {
 _TYPES = {"b": "sc:Boolean", "i": "sc:Integer", "f": "sc:Float"}
 # Tables kept for regression tests repeat the book's pages; answers are the store's many parts.
 _LEFT_OUT = ("tables", "recipes", "answers")
-_CONTEXT = {
-    "@language": "en", "@vocab": "https://schema.org/", "citeAs": "cr:citeAs",
-    "column": "cr:column", "conformsTo": "dct:conformsTo", "containedIn": "cr:containedIn",
-    "cr": "http://mlcommons.org/croissant/",
-    "rai": "http://mlcommons.org/croissant/RAI/", "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"}, "dct": "http://purl.org/dc/terms/",
-    "equivalentProperty": "cr:equivalentProperty",
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-    "extract": "cr:extract", "field": "cr:field", "fileProperty": "cr:fileProperty",
-    "fileObject": "cr:fileObject", "fileSet": "cr:fileSet", "format": "cr:format",
-    "includes": "cr:includes", "isLiveDataset": "cr:isLiveDataset", "jsonPath": "cr:jsonPath",
-    "key": "cr:key", "md5": "cr:md5", "parentField": "cr:parentField", "path": "cr:path",
-    "recordSet": "cr:recordSet", "references": "cr:references", "regex": "cr:regex",
-    "repeated": "cr:repeated", "replace": "cr:replace", "samplingRate": "cr:samplingRate",
-    "sc": "https://schema.org/", "separator": "cr:separator", "source": "cr:source",
-    "subField": "cr:subField", "transform": "cr:transform",
-}  # fmt: skip
+_CONTEXT = json.loads(
+    Path(__file__).with_name("croissant-context.json").read_text(encoding="utf-8")
+)
 
 
 def describe(about: dict, root: Path = ROOT) -> dict:

@@ -5,10 +5,10 @@ or a dropped statement. A sample is drawn with a seed; each mutant must fail a d
 or a test of the files that use the module. Mutants run one after another in a copy of the project,
 from an empty store and an empty cache. A test kills a mutant only if the unchanged code passes it.
 
-Results are kept in ``runs/mutants.jsonl``, from which a stopped run resumes. Survivors are tried
-again when their tests have changed. ``equivalent_mutants.csv`` lists the changes that make no
-difference to a result, with the reason. The exit status is 1 if fewer than 90 % of the others are
-killed. A mutant takes about half a minute on one processor core.
+Killed mutants are kept in ``runs/mutants.jsonl``, from which a stopped run resumes; survivors are
+tried again. ``equivalent_mutants.csv`` lists the changes that make no difference to a result, with
+the reason. The exit status is 1 if fewer than 90 % of the others are killed. A mutant takes about
+half a minute on one processor core.
 """
 
 from __future__ import annotations
@@ -17,25 +17,21 @@ import argparse
 import ast
 import csv
 import difflib
-import hashlib
-import importlib
 import json
 import os
 import random
 import re
 import resource
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import time
-import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
+from psychometrics.files import digest_text
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "runs" / "mutants.jsonl"
@@ -90,12 +86,6 @@ _SWAPS = {
     ast.Eq: [ast.NotEq], ast.NotEq: [ast.Eq], ast.In: [ast.NotIn], ast.NotIn: [ast.In],
     ast.Is: [ast.IsNot], ast.IsNot: [ast.Is], ast.USub: [ast.UAdd],
 }  # fmt: skip
-# Forked tests find these modules in memory, which saves each of them seconds. The project's own
-# modules are not among them, because a mutant must be imported afresh.
-_LIBRARIES = (
-    "filelock", "numpy", "pandas", "pingouin", "pyarrow.parquet", "pydantic", "scipy.optimize",
-    "scipy.stats", "sklearn", "statsmodels.api", "torch",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -121,37 +111,6 @@ class Mutant:
     source: str
 
 
-@dataclass(frozen=True)
-class Result:
-    """The outcome of a mutant: killed (by a test), timed out, or survived."""
-
-    file: str
-    line: int
-    kind: str
-    was: str
-    becomes: str
-    outcome: str
-    test: str
-    seconds: float
-    module: str
-    tests: str
-
-
-class _FirstFailure:
-    """A pytest plugin that remembers the first test that failed."""
-
-    def __init__(self) -> None:
-        self.test = ""
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed and not self.test:
-            self.test = report.nodeid
-
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.failed and not self.test:
-            self.test = report.nodeid
-
-
 class Copy:
     """A copy of the project, in which tests are run on one changed module at a time."""
 
@@ -159,7 +118,6 @@ class Copy:
         self.folder = folder / "project"
         self.scratch = folder / "scratch"
         self._passes: dict[tuple[str, ...], bool] = {}
-        self._writes = 0
         listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         names = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout
         for name in filter(None, names.split("\0")):
@@ -173,13 +131,14 @@ class Copy:
 
     def outcome(self, mutant: Mutant, groups: list[list[str]]) -> tuple[str, str]:
         """Run groups of tests until one fails; return the outcome, and the test."""
-        original = self.read(mutant.file)
+        module = self.folder / mutant.file
+        original = module.read_text("utf-8")
         for group in groups:
             refused: list[str] = []
             while True:
-                self._write(mutant.file, mutant.source)
-                failure = self._failure(group, refused)
-                self._write(mutant.file, original)
+                module.write_text(mutant.source, "utf-8")
+                failure = self._first_failure(group, refused)
+                module.write_text(original, "utf-8")
 
                 if failure == "":
                     break
@@ -198,75 +157,43 @@ class Copy:
         """Return whether the unchanged code passes tests."""
         key = tuple(tests)
         if key not in self._passes:
-            self._passes[key] = self._failure(tests, []) == ""
+            self._passes[key] = self._first_failure(tests, []) == ""
             if not self._passes[key]:
                 print(f"{tests[0]}: fails without a mutant; left out.", flush=True)
         return self._passes[key]
 
-    def _write(self, name: str, source: str) -> None:
-        """Write a module with a new time stamp, since it distinguishes compiled files."""
-        path = self.folder / name
-        path.write_text(source, "utf-8")
-        self._writes += 1
-        later = time.time() + 2 * self._writes
-        os.utime(path, (later, later))
-
-    def _failure(self, tests: list[str], left_out: list[str]) -> str:
-        """Return the first test that fails in a separate process, or "time" for too long a run."""
+    def _first_failure(self, tests: list[str], left_out: list[str]) -> str:
+        """Return the first test that fails, or "time" for too long a run."""
         shutil.rmtree(self.scratch, ignore_errors=True)
         shutil.rmtree(self.folder / ".hypothesis", ignore_errors=True)
         (self.scratch / "tmp").mkdir(parents=True)
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                self._run(tests, left_out)
-                status = 0
-            finally:
-                if status:
-                    traceback.print_exc()
 
-                sys.stderr.flush()
-                os._exit(status)
-
-        end = time.monotonic() + WALL_SECONDS
-        while (ended := os.waitpid(child, os.WNOHANG))[0] == 0:
-            if time.monotonic() > end:
-                os.killpg(child, signal.SIGKILL)
-
-            time.sleep(0.1)
-
-        if os.WIFSIGNALED(ended[1]):
-            return "time"
-        if ended[1]:
-            raise RuntimeError(f"{tests[0]}: {(self.scratch / 'log').read_text('utf-8')}")
-
-        return (self.scratch / "failure").read_text("utf-8")
-
-    def _run(self, tests: list[str], left_out: list[str]) -> None:
-        """Run tests in this process, which ends with them."""
-        os.setsid()
-        resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        log = os.open(self.scratch / "log", os.O_WRONLY | os.O_CREAT)
-
-        for stream in (1, 2):
-            os.dup2(log, stream)
-
-        os.environ |= _surroundings(self.folder, self.scratch)
-        tempfile.tempdir = None
-        os.chdir(self.folder)
-        sys.path[:] = [str(self.folder), *(p for p in sys.path if p not in ("", str(ROOT)))]
-
-        first = _FirstFailure()
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-n0", "--timeout=0", "--durations=0"]
-        options += ["-Wignore::pytest.PytestAssertRewriteWarning"]  # of libraries in memory
+        options = ["-x", "-q", "-rfE", "-p", "no:cacheprovider", "-n0", "--timeout=0"]
         options += ["--hypothesis-seed=0", f"--basetemp={self.scratch / 'tests'}"]
         options += [f"--deselect={test}" for test in left_out]
-        status = pytest.main([*options, *tests], plugins=[first])
-        broken = status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
-        text = first.test or tests[0] if broken else ""
-        (self.scratch / "failure").write_text(text, "utf-8")
+        command = [sys.executable, "-m", "pytest", *options, *tests]
+        settings = {
+            "cwd": self.folder,
+            "env": os.environ | _surroundings(self.folder, self.scratch),
+        }
+        settings |= {"timeout": WALL_SECONDS, "preexec_fn": _limit_resources}
+        try:
+            run = subprocess.run(command, check=False, capture_output=True, text=True, **settings)
+        except subprocess.TimeoutExpired:
+            return "time"
+
+        if run.returncode < 0:  # ended by the limit of processor time
+            return "time"
+        if run.returncode in (0, 5):  # passed, or no test was collected
+            return ""
+
+        failure = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", run.stdout, re.MULTILINE)
+        return failure[1] if failure else tests[0]
+
+
+def _limit_resources() -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
 def _surroundings(copy: Path, scratch: Path) -> dict[str, str]:
@@ -280,7 +207,10 @@ def _surroundings(copy: Path, scratch: Path) -> dict[str, str]:
             (cache / downloads).symlink_to(home / "psychometrics" / downloads)
 
     return {
-        "PYTHONPATH": str(copy),
+        "PYTHONPATH": os.pathsep.join(str(copy / part) for part in ("", "book", "data")),
+        "PYTHONDONTWRITEBYTECODE": "1",  # a mutant may be as old and as long as the original
+        "OMP_NUM_THREADS": "1",
+        "TOKENIZERS_PARALLELISM": "false",
         "PSYCHOMETRICS_STORE": str(scratch / "store"),
         "XDG_CACHE_HOME": str(scratch / "cache"),
         "HF_HOME": os.environ.get("HF_HOME") or str(home / "huggingface"),
@@ -408,51 +338,27 @@ def covering(copy: Copy, file: str) -> list[list[str]]:
     return [[file, *own], *([test] for test in others if test not in own)]
 
 
-def _digest(*texts: str) -> str:
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
+def _try(copy: Copy, mutant: Mutant) -> tuple[str, str]:
+    """Return the outcome of a mutant and the test that killed it, from an earlier run if kept."""
+    key = [digest_text(copy.read(mutant.file)), str(mutant.line), mutant.was, mutant.becomes]
+    rows = RESULTS.read_text("utf-8").splitlines() if RESULTS.is_file() else []
+    for row in map(json.loads, rows):
+        if row["key"] == key:
+            return row["outcome"], row["test"]
+
+    outcome, test = copy.outcome(mutant, covering(copy, mutant.file))
+    if outcome != "survived":
+        RESULTS.parent.mkdir(exist_ok=True)
+        with RESULTS.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"key": key, "outcome": outcome, "test": test}) + "\n")
+
+    return outcome, test
 
 
-def _kept() -> dict[tuple[str, ...], Result]:
-    """Return earlier results by their mutants and tests."""
-    if not RESULTS.is_file():
-        return {}
-    rows = [Result(**json.loads(line)) for line in RESULTS.read_text("utf-8").splitlines()]
-    return {(row.module, row.was, row.becomes, str(row.line)): row for row in rows}
-
-
-def _result(copy: Copy, mutant: Mutant, kept: dict[tuple[str, ...], Result]) -> Result:
-    """Return the outcome of a mutant, from an earlier run if nothing has changed since."""
-    groups = covering(copy, mutant.file)
-    names = sorted({test for group in groups for test in group})
-    module = _digest(mutant.file, copy.read(mutant.file))
-    tests = _digest(*map(copy.read, names))
-    earlier = kept.get((module, mutant.was, mutant.becomes, str(mutant.line)))
-
-    if earlier and (earlier.outcome != "survived" or earlier.tests == tests):
-        return earlier
-
-    began = time.perf_counter()
-    outcome, test = copy.outcome(mutant, groups)
-    fields = {key: value for key, value in vars(mutant).items() if key != "source"}
-    seconds = round(time.perf_counter() - began, 1)
-    result = Result(
-        **fields, outcome=outcome, test=test, seconds=seconds, module=module, tests=tests
-    )
-    RESULTS.parent.mkdir(exist_ok=True)
-
-    with RESULTS.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(asdict(result)) + "\n")
-
-    return result
-
-
-def _equivalent() -> dict[tuple[str, str, str], str]:
-    """Return the reasons why some changes make no difference."""
-    if not EQUIVALENT.is_file():
-        return {}
+def _equivalent() -> set[tuple[str, str, str]]:
+    """Return the changes that make no difference."""
     with EQUIVALENT.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    return {(row["file"], row["was"], row["becomes"]): row["why"] for row in rows}
+        return {(row["file"], row["was"], row["becomes"]) for row in csv.DictReader(file)}
 
 
 def _main() -> int:
@@ -461,12 +367,7 @@ def _main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--files", nargs="+", default=list(MODULES), help="patterns of modules")
     options = parser.parse_args()
-    os.environ |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
-
-    for library in _LIBRARIES:
-        importlib.import_module(library)
-
-    counts = dict.fromkeys(("killed", "timed out", "equivalent", "survived"), 0)
+    counts: Counter[str] = Counter()
     survivors = []
     equivalent = _equivalent()
 
@@ -474,13 +375,10 @@ def _main() -> int:
         copy = Copy(Path(folder))
         chosen = {path for pattern in options.files for path in copy.folder.glob(pattern)}
         files = sorted(str(path.relative_to(copy.folder)) for path in chosen)
-        kept = _kept()
-
         for mutant in draw(copy.read, files, options.number, options.seed):
-            result = _result(copy, mutant, kept)
+            outcome, test = _try(copy, mutant)
             place = f"{mutant.file}:{mutant.line}"
             change = f"{mutant.was}  ->  {mutant.becomes or 'dropped'}"
-            outcome = result.outcome
             if outcome == "survived" and (mutant.file, mutant.was, mutant.becomes) in equivalent:
                 outcome = "equivalent"
 
@@ -488,7 +386,7 @@ def _main() -> int:
                 survivors.append(f"{place}: {change}")
 
             counts[outcome] += 1
-            print(outcome, place, change, result.test, f"{result.seconds} s", sep="\t", flush=True)
+            print(outcome, place, change, test, sep="\t", flush=True)
 
     killed = counts["killed"] + counts["timed out"]
     judged = killed + counts["survived"]

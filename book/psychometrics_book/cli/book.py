@@ -68,11 +68,11 @@ def _run_once(notebook: str, values: dict, output: Path) -> None:
     summary = "; ".join(
         f"{verdict}: {counts.get(verdict, 0)}" for verdict in (holds, fails, unknown)
     )
-    rest = counts.get(published, 0)
+    unaffected = counts.get(published, 0)
     if len(sentences):
         typer.echo(
-            f"Sentences of the book tested on this run: {len(sentences) - rest}. {summary}. "
-            f"Resting on published data, which this run did not touch: {rest}."
+            f"Sentences of the book tested on this run: {len(sentences) - unaffected}. {summary}. "
+            f"Resting on published data, which this run did not touch: {unaffected}."
         )
 
 

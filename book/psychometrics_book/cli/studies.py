@@ -49,16 +49,16 @@ def _improve(
     output = output or beside.with_name(f"{loaded.id}_improved.yaml")
     report = output.with_name(f"{output.stem}_candidates.csv")
     book.improving.check_new(output, report)
-    how = pm.checks.parse_parameters(condition or [], get_type_hints(pm.ask))
-    with pm.models.devices.computing_on(how.get("device")):
-        found = book.improving.improve(loaded, respondents, rules=rules, seed=seed, **how)
+    settings = pm.checks.parse_parameters(condition or [], get_type_hints(pm.ask))
+    with pm.models.devices.computing_on(settings.get("device")):
+        improved = book.improving.improve(loaded, respondents, rules=rules, seed=seed, **settings)
 
-    found.write(output, report)
-    items = book.improving.held_out(found.silhouettes, ["questionnaire", "item_id"])
-    shown = ["item_id", "present", "chance", "improved", "gain", "gain_low", "gain_high"]
-    typer.echo(items[shown].to_string(index=False, float_format="{:.2f}".format))
-    whole = book.improving.held_out(found.silhouettes).drop(columns="questionnaire").T
-    typer.echo(whole.to_string(header=False, float_format="{:.2f}".format))
+    improved.write(output, report)
+    items = book.improving.held_out(improved.silhouettes, ["questionnaire", "item_id"])
+    columns = ["item_id", "present", "chance", "improved", "gain", "gain_low", "gain_high"]
+    typer.echo(items[columns].to_string(index=False, float_format="{:.2f}".format))
+    summary = book.improving.held_out(improved.silhouettes).drop(columns="questionnaire").T
+    typer.echo(summary.to_string(header=False, float_format="{:.2f}".format))
     typer.echo(f"{output}: improved prompts; {report}: all candidates")
 
 
@@ -88,13 +88,13 @@ def _behaviour(
         output = pm.answers.files.check_answers_file(output, has_items=False)
 
     study = book.studies.behaviour
-    how = {"store": store, **parse_conditions(condition, "chat")}
+    settings = {"store": store, **parse_conditions(condition, "chat")}
     taken = {name: name for name in split_names(roles)}
-    asked = study.facts_in(facts), study.requests_in(requests)
-    found = [study.known(model, asked[0], taken, **how)]
-    found.append(study.declined(model, asked[1], taken, judge=judge, **how))
+    items = study.facts_in(facts), study.requests_in(requests)
+    parts = [study.known(model, items[0], taken, **settings)]
+    parts.append(study.declined(model, items[1], taken, judge=judge, **settings))
 
-    table = pd.concat(found, ignore_index=True)
+    table = pd.concat(parts, ignore_index=True)
     shares = pm.intervals.mean_table(table, "value", ["part", "kind", "role"], "item")
     n = shares["n"].where(shares["n"] > 0)  # a judge may have read nothing
     shares["low"], shares["high"] = proportion_confint(shares["mean"] * n, n, method="wilson")
@@ -197,11 +197,11 @@ def _study_run(
     limits the whole run. A study in mode file asks no respondents: its answers are in --answers.
     """
     if answer_file is None:
-        how = parse_conditions(condition) | ({"dry_run": True} if dry_run else {})
+        settings = parse_conditions(condition) | ({"dry_run": True} if dry_run else {})
     else:
-        how = parse_reading_settings(condition) | {"answers": answer_file}
+        settings = parse_reading_settings(condition) | {"answers": answer_file}
 
-    summary = book.study.run_study(study, store, **how)
+    summary = book.study.run_study(study, store, **settings)
 
     if dry_run:
         return

@@ -12,6 +12,8 @@ import psychometrics as pm
 from psychometrics.cli import app as command
 from psychometrics.paths import data_dir
 
+from ..templating import fill_template
+
 
 def setup(app):
     app.connect("build-finished", _write)
@@ -36,18 +38,17 @@ def overview(titles: dict[str, str], base: str = "") -> str:
     >>> "- `psychometrics scores`" in text, "- `pm.two_way(" in text
     (True, True)
     """
-    about = yaml.safe_load((data_dir() / "metadata.yml").read_text(encoding="utf-8"))
-    commands = [f"- `psychometrics {name}`: {purpose}" for name, purpose in _commands()]
+    metadata = yaml.safe_load((data_dir() / "metadata.yml").read_text(encoding="utf-8"))
     names = sorted(name for name in pm.__all__ if inspect.isroutine(getattr(pm, name)))
-    functions = [f"- `pm.{name}{_signature(getattr(pm, name))}" for name in names]
-    pages = [f"- [{title}]({base}{name}.html)" for name, title in sorted(titles.items())]
-    sections = {
-        "Commands": commands,
-        "Functions (import psychometrics as pm)": functions,
-        "Pages": pages,
-    }
-    parts = [f"## {heading}\n\n" + "\n".join(lines) for heading, lines in sections.items()]
-    return "\n\n".join([f"# {about['title']}", f"> {about['abstract']}", *parts]) + "\n"
+    functions = [(name, *_signature(getattr(pm, name))) for name in names]
+    return fill_template(
+        "llms.txt.j2",
+        about=metadata,
+        commands=_commands(),
+        functions=functions,
+        titles=sorted(titles.items()),
+        base=base,
+    )
 
 
 def _commands() -> list[tuple[str, str]]:
@@ -63,10 +64,9 @@ def _commands() -> list[tuple[str, str]]:
     return listed
 
 
-def _signature(function) -> str:
+def _signature(function) -> tuple[list[str], str]:
     """Return the parameters and the first sentence of a function."""
-    parameters = ", ".join(inspect.signature(function).parameters)
-    return f"({parameters})`: {_first_line(function.__doc__)}"
+    return list(inspect.signature(function).parameters), _first_line(function.__doc__)
 
 
 def _first_line(text: str | None) -> str:

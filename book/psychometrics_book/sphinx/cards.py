@@ -17,6 +17,8 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.osutil import relative_uri
 
+from ..templating import fill_template
+
 LOGGER = logging.getLogger(__name__)
 FOLDER = "_static/share"
 
@@ -101,23 +103,9 @@ def card_page(card, picture: str, base: str) -> str:
         Address of the book, with a slash at its end.
     """
     target = f"../../{card['docname']}.html#{card['section']}"
-    properties = {
-        "og:title": card["title"][0].upper() + card["title"][1:],
-        "og:type": "article",
-        "og:description": card["words"],
-        "og:image": base + picture,
-        "og:image:alt": card["alt"],
-    }
-    tags = "\n".join(
-        f'<meta property="{name}" content="{escape(value)}">' for name, value in properties.items()
-    )
-    title = escape(properties["og:title"])
-    return (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f"<title>{title}</title>\n{tags}\n"
-        '<meta name="twitter:card" content="summary_large_image">\n'
-        f'<meta http-equiv="refresh" content="0; url={target}">\n</head>\n'
-        f'<body><p><a href="{target}">{title}</a></p></body>\n</html>\n'
+    title = card["title"][0].upper() + card["title"][1:]
+    return fill_template(
+        "card.html.j2", card=card, title=title, picture=base + picture, target=target
     )
 
 

@@ -7,7 +7,6 @@ in print, the command that checks the answer appears instead.
 from __future__ import annotations
 
 import json
-from html import escape
 from pathlib import Path
 
 from docutils import nodes
@@ -17,6 +16,7 @@ from psychometrics.exceptions import PsychometricsError
 
 from ..exercises import answer as known
 from ..exercises import hints
+from ..templating import fill_template
 
 
 class Check(SphinxDirective):
@@ -31,27 +31,13 @@ class Check(SphinxDirective):
         except PsychometricsError as error:
             return [self.state.document.reporter.warning(str(error), line=self.lineno)]
 
-        if isinstance(answer, str):
-            kind = 'type="text"'
-            wanted = f'data-answer="{escape(answer)}"'
-        else:
-            kind = 'type="text" inputmode="decimal"'
-            wanted = f'data-answer="{float(answer)!r}" data-tolerance="{float(tolerance)!r}"'
-            wanted += f' data-hints="{escape(json.dumps(hints(name)))}"'
+        kind = "text"
+        data = {"answer": answer}
+        if not isinstance(answer, str):
+            kind = "decimal"
+            data |= {"tolerance": tolerance, "hints": json.dumps(hints(name))}
 
-        key = f"check-{escape(name)}"
-        html = (
-            f'<form class="check-answer" {wanted} hidden>\n'
-            f'<label for="{key}">Your answer</label>\n'
-            f'<input id="{key}" {kind} autocomplete="off" spellcheck="false"'
-            f' aria-describedby="{key}-said">\n'
-            '<button type="submit">Check</button>\n'
-            f'<output id="{key}-said" for="{key}" role="status" aria-live="polite"></output>\n'
-            "</form>\n"
-            '<p class="check-answer-command">Check your answer: '
-            f"<code>psychometrics check-answer {escape(name)} VALUE</code></p>\n"
-        )
-
+        html = fill_template("check.html.j2", name=name, kind=kind, data=data)
         return [nodes.raw("", html, format="html")]
 
 

@@ -17,6 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
+import yaml
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from scipy.stats import norm
@@ -33,11 +34,11 @@ from psychometrics.measures.norms import compare_means
 from psychometrics.nulls.respondents import null_answers
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import Questionnaire, load_questionnaire, psychobench_keys
-from psychometrics.questionnaires.prompts import prompts
 
 from ..claims import published
 from ..studies.psychobench import published_tests
 from ..studies.untrained import EXPECTED, REAL
+from ..templating import TEMPLATES
 
 
 @dataclass(frozen=True)
@@ -121,20 +122,7 @@ def _two_way_answers() -> tuple[list[Questionnaire], pd.DataFrame, dict[str, str
     null = null_answers(loaded, "shuffled-labels", 1)
     named = readable_names(list(RESPONDENTS))
     named[null["respondent_id"].iloc[0]] = "MiniLM, trained on shuffled labels"
-    columns = ["questionnaire", "item_id", "template", "term", "polarity", "intensifier"]
-    table = pd.concat([prompts(q) for q in loaded], ignore_index=True)
-    both = pd.concat([answers, null], ignore_index=True)
-    parts = [
-        table.merge(
-            both.loc[both["respondent_id"] == name, [*columns, "entailment", "contradiction"]],
-            how="left",
-            on=columns,
-            validate="one_to_one",
-        ).assign(respondent_id=name)
-        for name in named
-    ]
-
-    return loaded, pd.concat(parts, ignore_index=True), named
+    return loaded, pd.concat([answers, null], ignore_index=True), named
 
 
 def _two_way_data() -> dict:
@@ -514,8 +502,8 @@ def _ten_runs_data() -> dict:
         )
 
     models = [*_PUBLISHED_MODELS.values()]
-    first = {"scale": places.index(_EXAMPLE), "model": models.index("GPT-3.5")}
-    return {"models": models, "scales": scales, "first": first}
+    start = {"scale": places.index(_EXAMPLE), "model": models.index("GPT-3.5")}
+    return {"models": models, "scales": scales, "first": start}
 
 
 def _ten_runs_figure() -> Figure:
@@ -606,89 +594,19 @@ def _impostors_figure() -> Figure:
     return figure
 
 
+_MADE_BY = {
+    "two-way": (_two_way_data, _two_way_figure),
+    "null": (_null_data, _null_figure),
+    "kernel": (_kernel_data, _kernel_figure),
+    "item-curve": (_item_curve_data, _item_curve_figure),
+    "honest": (_honest_data, _honest_figure),
+    "multiverse": (_multiverse_data, _multiverse_figure),
+    "ten-runs": (_ten_runs_data, _ten_runs_figure),
+    "impostors": (_impostors_data, _impostors_figure),
+}
+_TEXTS = yaml.safe_load((TEMPLATES / "explorers.yml").read_text(encoding="utf-8"))
 EXPLORERS = {
-    "two-way": Explorer(
-        title="Two-way normalisation, step by step",
-        hint="Choose an item and a respondent, and follow one row through the two steps. What "
-        "happens to the score when the temperature goes to 0.1, and to 5?",
-        alternative="Three tables of shades for one item and one respondent: raw scores, scores "
-        "normalised over the terms, and the normalised distribution over the intensifiers.",
-        data=_two_way_data,
-        draw=_two_way_figure,
-    ),
-    "null": Explorer(
-        title="A population compared with populations that know nothing",
-        hint="Untrained heads read the same sentences on the same bases. Choose a statistic and "
-        "a base, then move the value: how high must it be to lie beyond nearly all populations "
-        "that know nothing, and does the size of their weights matter?",
-        alternative="Ten panels of boxes, one per statistic and base: populations of untrained "
-        "heads of four sizes as boxes, our population as a line across.",
-        data=_null_data,
-        draw=_null_figure,
-    ),
-    "kernel": Explorer(
-        title="Item correlations and alpha without training",
-        hint="Choose a questionnaire, a base and its depth. Do items about the weather agree as "
-        "those about anxiety do in untrained heads near their start? Do trained members lie "
-        "outside the grey range?",
-        alternative="Heat maps, one per base and depth: correlations of the 13 items of the "
-        "SOC-13 over untrained heads.",
-        data=_kernel_data,
-        draw=_kernel_figure,
-    ),
-    "item-curve": Explorer(
-        title="The curve of an item, and its information",
-        hint="Move the difficulty, the discrimination and the guessing of an item, and the "
-        "ability of a respondent. Where is an item most informative, and what does guessing "
-        "cost?",
-        alternative="Above, three S-shaped curves of the probability of solving an item against "
-        "ability; below, their information, highest where a curve is steepest.",
-        data=_item_curve_data,
-        draw=_item_curve_figure,
-    ),
-    "honest": Explorer(
-        title="HONEST by scoring, rank and identity",
-        hint="The bars are HONEST of the published models; with another scoring a tick marks the "
-        "score as published. Which models lose their place when only words in the lexicon "
-        "count?",
-        alternative="Twenty-one models in rows, with a point for each scoring: as published most "
-        "scores lie far right of those by the words of the lexicon.",
-        data=_honest_data,
-        draw=_honest_figure,
-    ),
-    "multiverse": Explorer(
-        title="One correlation, a hundred specifications",
-        hint="Each point is the same correlation after other choices, which are shown below it. "
-        "Untick choices: which of them moves the median most, and where do untrained heads lie?",
-        alternative="Three panels, one per pair of scales: a hundred and eight correlations in "
-        "order of size, ours and the median of populations of untrained heads.",
-        data=_multiverse_data,
-        draw=_multiverse_figure,
-    ),
-    "ten-runs": Explorer(
-        title="Ten people, or one respondent?",
-        hint="Type or paste six numbers of a paper, or choose a published scale. The intervals "
-        "(95 %) have the model's mean in the middle. Change the number of runs: which of the two "
-        "results depends on it?",
-        alternative="People's scores as a bell, and the mean of GPT-3.5 right of its middle with "
-        "two intervals: the one of ten people excludes people's mean, the one of a single "
-        "respondent is wider than the bell. Below, the formulas. Ten people: t is the difference "
-        "of the means, divided by the root of the sum of both squared standard deviations, each "
-        "divided by its n. One respondent: t is the same difference divided by people's "
-        "standard deviation times the root of 1 + 1/n of people.",
-        data=_ten_runs_data,
-        draw=_ten_runs_figure,
-    ),
-    "impostors": Explorer(
-        title="Look up an impostor",
-        hint="Find your model's network and your questionnaire, and choose the row for a "
-        "sentence to cite. A value of yours inside the interval is no evidence that anything was "
-        "learnt.",
-        alternative="A table of shades: alpha of untrained heads for each questionnaire in rows "
-        "and each network in columns, mostly from .5 to .95.",
-        data=_impostors_data,
-        draw=_impostors_figure,
-    ),
+    name: Explorer(**_TEXTS[name], data=data, draw=draw) for name, (data, draw) in _MADE_BY.items()
 }
 """All explorers, by the name in the directive ``explorer``."""
 

@@ -20,6 +20,7 @@ from sphinx.util.osutil import relative_uri
 
 from psychometrics.exceptions import ParameterError
 
+from ..templating import fill_template
 from .explorer_data import EXPLORERS, explorer_data, explorer_picture
 
 FOLDER = "_static/explorers"
@@ -85,16 +86,8 @@ def _without_missing(value, place: str):
 
 def box(name: str, title: str, without_scripts: str, data: str, hint: str = "") -> str:
     """Return the HTML of a box with its data, which a script fills with controls."""
-    hint_line = f'<p class="explorer-hint">{hint}</p>\n' if hint else ""
-    return (
-        f'<div class="explorer" id="explorer-{name}" data-explorer="{name}" role="group" '
-        f'aria-labelledby="explorer-{name}-title">\n'
-        f'<p class="explorer-title" id="explorer-{name}-title">{title}</p>\n'
-        f"{hint_line}"
-        '<div class="explorer-body"></div>\n'
-        f"<noscript>{without_scripts}</noscript>\n"
-        f'<script type="application/json" class="explorer-data">{data}</script>\n'
-        "</div>\n"
+    return fill_template(
+        "box.html.j2", name=name, title=title, without_scripts=without_scripts, data=data, hint=hint
     )
 
 
@@ -133,11 +126,11 @@ def _scripts_where_used(app, pagename, templatename, context, doctree):
     """Keep the explorers' scripts from pages that have none of them."""
     raw = doctree.findall(nodes.raw) if doctree is not None else ()
     used = {node["explorer"] for node in raw if "explorer" in node}
-    wanted = used | {"explorers"} if used else used
+    stems = used | {"explorers"} if used else used
     context["script_files"] = [
         script
         for script in context.get("script_files", [])
-        if not _stem(script) or _stem(script) in wanted
+        if not _stem(script) or _stem(script) in stems
     ]
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 
 import networkx as nx
@@ -17,6 +16,8 @@ from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
 import psychometrics
+
+from ..templating import fill_template
 
 PACKAGE = Path(psychometrics.__file__).parent
 WIDTH = 360  # of the picture; a phone of 390 pixels shows it at nearly its own size
@@ -105,122 +106,66 @@ def _imported(tree: ast.Module, parts: tuple[str, ...], lazy: dict[str, str]) ->
     return imported
 
 
-def floors(house: dict[str, Room]) -> list[list[list[str]]]:
-    """Return the floors from the ground up; rooms that import each other are in one group.
+def floors(house: dict[str, Room]) -> list[list[str]]:
+    """Return the floors from the ground up; no rooms import each other.
 
     Examples
     --------
-    >>> a, b, c = Room("a", imports={"b"}), Room("b", imports={"a", "c"}), Room("c")
-    >>> floors({"a": a, "b": b, "c": c})
-    [[['c']], [['a', 'b']]]
+    >>> floors({"a": Room("a", imports={"b", "c"}), "b": Room("b"), "c": Room("c", imports={"b"})})
+    [['b'], ['c'], ['a']]
     """
-    groups = _group_rooms(house)
-    places = {name: place for place, name in enumerate(house)}
+    imports = _import_graph(house)
+    places = list(house)
 
-    def rank(group: tuple[str, ...]) -> tuple[int, int]:
-        below = sum(map(len, nx.descendants(groups, group)))
-        return below, min(places[name] for name in group)
+    def rank(name: str) -> tuple[int, int]:
+        return len(nx.descendants(imports, name)), places.index(name)
 
-    levels = nx.topological_generations(groups.reverse())
-    return [[list(group) for group in sorted(level, key=rank)] for level in levels]
+    return [sorted(level, key=rank) for level in nx.topological_generations(imports.reverse())]
 
 
-def _group_rooms(house: dict[str, Room]) -> nx.DiGraph:
-    """Return the imports between groups of rooms; rooms that import each other are one group."""
-    imports = nx.DiGraph([(name, other) for name in house for other in house[name].imports])
-    imports.add_nodes_from(house)
-    groups = nx.condensation(imports)
-    names = {node: tuple(sorted(members)) for node, members in groups.nodes(data="members")}
-    return nx.relabel_nodes(groups, names)
+def _import_graph(house: dict[str, Room]) -> nx.DiGraph:
+    return nx.DiGraph({name: room.imports for name, room in house.items()})
 
 
 def picture(house: dict[str, Room]) -> str:
     """Draw the house as SVG: floors from the top, arrows down to the rooms needed directly."""
-    placed, height = _places(floors(house)[::-1])
-    direct = nx.transitive_reduction(_group_rooms(house))  # without imports through another room
-    arrows = "".join(
-        _arrow(placed[group], placed[target])
-        for group in placed
-        for target in sorted(direct[group])
-    )
-    boxes = "".join(_box(group, *place) for group, place in placed.items())
-    return (
-        f'<svg class="house" viewBox="0 0 {WIDTH} {height}" role="img" '
-        f'aria-labelledby="house-title" style="width:100%;max-width:{WIDTH * 1.5:.0f}px">'
-        '<title id="house-title">The rooms by floor; the table of rooms lists the imports of each.'
-        "</title>"
-        '<g fill="none" stroke="currentColor" stroke-opacity=".35">'
-        f"{arrows}</g>{boxes}</svg>\n"
-    )
+    boxes, height = _places(floors(house)[::-1])
+    direct = nx.transitive_reduction(_import_graph(house))  # without imports through another room
+    arrows = []
+    for name, (left, top, width) in boxes.items():
+        for target in sorted(direct[name]):
+            to_left, to_top, to_width = boxes[target]
+            start = left + width / 2, top + HEIGHT
+            end = to_left + to_width / 2, to_top
+            arrows.append((*start, (start[1] + end[1]) / 2, *end))
+
+    size = {"width": WIDTH, "height": height, "box_height": HEIGHT}
+    return fill_template("house.svg.j2", boxes=boxes, arrows=arrows, **size)
 
 
-def _places(levels: list[list[list[str]]]) -> tuple[dict[tuple[str, ...], tuple], int]:
-    """Return left edge, top and width of each group's box, and the height of the picture."""
+def _places(levels: list[list[str]]) -> tuple[dict[str, tuple], int]:
+    """Return left edge, top and width of each room's box, and the height of the picture."""
     placed = {}
     top = 2
     for level in levels:
         rows = [[]]
-        for group in level:
-            width = max(len(line) for line in _lines(group)) * LETTER + 12
+        for name in level:
+            width = len(name) * LETTER + 12
             if sum(box[1] + GAP for box in rows[-1]) + width > WIDTH:
                 rows.append([])
-            rows[-1].append((group, width))
+            rows[-1].append((name, width))
 
         for row in rows:
             left = (WIDTH - sum(width + GAP for _, width in row) + GAP) / 2
-            tallest = max(_tall(group) for group, _ in row)
-            for group, width in row:
-                placed[tuple(group)] = (left, top, width)
+            for name, width in row:
+                placed[name] = (left, top, width)
                 left += width + GAP
 
-            top += tallest + GAP
+            top += HEIGHT + GAP
 
         top += FLOOR - GAP
 
     return placed, top - FLOOR + 2
-
-
-def _lines(group: list[str] | tuple[str, ...]) -> list[str]:
-    """Return the lines of a box: one name, or all names that import each other."""
-    if len(group) == 1:
-        return [group[0]]
-
-    lines = ["a circle of imports:"]
-    for name in group:
-        fits = len(lines) > 1 and len(lines[-1]) + len(name) < 40
-        lines[-1:] = [f"{lines[-1]} {name}"] if fits else [lines[-1], name]
-
-    return lines
-
-
-def _tall(group: list[str] | tuple[str, ...]) -> int:
-    return HEIGHT + 16 * (len(_lines(group)) - 1)
-
-
-def _arrow(start: tuple, end: tuple) -> str:
-    x, y, width = start
-    to_x, to_y, to_width = end
-    x += width / 2
-    to_x += to_width / 2
-    y += HEIGHT
-    bend = (to_y - y) / 2
-
-    middle = f"{x:.0f} {y + bend:.0f} {to_x:.0f} {to_y - bend:.0f}"
-    return f'<path d="M{x:.0f} {y} C{middle} {to_x:.0f} {to_y}"/>'
-
-
-def _box(group: tuple[str, ...], left: float, top: float, width: float) -> str:
-    dashed = ' stroke-dasharray="4 3"' if len(group) > 1 else ""
-    text = "".join(
-        f'<text x="{left + width / 2:.0f}" y="{top + 16 + 16 * number}" text-anchor="middle" '
-        f'fill="currentColor" style="font:12px sans-serif">{escape(line)}</text>'
-        for number, line in enumerate(_lines(group))
-    )
-
-    return (
-        f'<rect x="{left:.0f}" y="{top}" width="{width:.0f}" height="{_tall(group)}" rx="4" '
-        f'style="fill:var(--pst-color-background,#fff);stroke:currentColor"{dashed}/>{text}'
-    )
 
 
 class HousePicture(SphinxDirective):
@@ -242,7 +187,7 @@ class HouseRooms(SphinxDirective):
             "| --- | --- | ---: | ---: | --- |",
         ]
         for level in floors(house)[::-1]:
-            for name in sorted(name for group in level for name in group):
+            for name in sorted(level):
                 room = house[name]
                 needs = ", ".join(sorted(room.imports)) or "–"
                 cells = (f"`{name}`", room.purpose, room.files, f"{room.lines:,}", needs)

@@ -120,8 +120,8 @@ class Outputs(SphinxTransform):
             self.captions[waiting["name"]] = nodes.caption("", "", *paragraph.children)
             waiting.parent.remove(waiting)
 
-        shown = [n for n in self.document.findall(nodes.container) if n.get("nb_element")]
-        places = {n["cell_index"]: n for n in shown if n["nb_element"] == "cell_code"}
+        elements = [n for n in self.document.findall(nodes.container) if n.get("nb_element")]
+        places = {n["cell_index"]: n for n in elements if n["nb_element"] == "cell_code"}
         for index, container in places.items():
             cell = cells[index]
             outputs = [o for o in cell.get("outputs", []) if "data" in o]
@@ -129,8 +129,8 @@ class Outputs(SphinxTransform):
             self._figures(container, cell, outputs)
 
     def _tables(self, container, cell, outputs):
-        about = cell["metadata"].get("table", {})
-        waiting = [self.captions.pop(about["name"])] if about else []
+        record = cell["metadata"].get("table", {})
+        waiting = [self.captions.pop(record["name"])] if record else []
         for raw in [n for n in container.findall(nodes.raw) if n.get("format") == "html"]:
             if "<table" not in raw.astext():
                 continue
@@ -143,7 +143,7 @@ class Outputs(SphinxTransform):
 
             if waiting:
                 node = captioned_table(classes=["cell-table"])
-                name = nodes.fully_normalize_name(about["name"])
+                name = nodes.fully_normalize_name(record["name"])
                 node["names"].append(name)
                 self.document.note_explicit_target(node, node)
                 caption = waiting.pop()
@@ -160,7 +160,7 @@ class Outputs(SphinxTransform):
                 raw.replace_self(node)
 
         if waiting and outputs:  # without any, what it shows is not at hand
-            message = f"the cell has no table for the caption of {about['name']}"
+            message = f"the cell has no table for the caption of {record['name']}"
             LOGGER.warning("%s", message, location=container, type="book", subtype="outputs")
 
     def _figures(self, container, cell, outputs):
@@ -198,11 +198,11 @@ class Outputs(SphinxTransform):
                 figure += nodes.legend("", *links)
 
     def _data_link(self, output, name):
-        kept = Path(self.env.doc2path(self.env.docname)).with_suffix("") / f"{name}.csv"
-        if not kept.is_file():
+        table = Path(self.env.doc2path(self.env.docname)).with_suffix("") / f"{name}.csv"
+        if not table.is_file():
             return []
 
-        text = kept.read_text(encoding="utf-8")
+        text = table.read_text(encoding="utf-8")
         target = self._write(f"data/{self.env.docname}/{name}.csv", text.encode("utf-8"))
         label = "Data (CSV)"
         link = addnodes.download_reference(
@@ -244,19 +244,19 @@ def _with_captions(notebook):
     several things is followed by cells without code, one for each.
     """
     cells = []
-    for whole in notebook["cells"]:
-        for cell in _one_by_one(whole):
-            for about in _shown(cell):
-                cell["source"] = without_caption(cell["source"], about)
-                if about["name"].startswith("tab-"):
-                    cell["metadata"]["table"] = about
-                    text = f"````{{table-caption}} {about['name']}\n{about['caption']}\n````"
+    for entry in notebook["cells"]:
+        for cell in _one_by_one(entry):
+            for record in _shown(cell):
+                cell["source"] = without_caption(cell["source"], record)
+                if record["name"].startswith("tab-"):
+                    cell["metadata"]["table"] = record
+                    text = f"````{{table-caption}} {record['name']}\n{record['caption']}\n````"
                     cells.append({"cell_type": "markdown", "id": f"caption-{len(cells)}",
                                   "metadata": {}, "source": text})  # fmt: skip
                 else:
                     cell["metadata"]["mystnb"] = {
-                        "figure": {"name": about["name"], "caption": about["caption"]},
-                        "image": {"alt": about["alt"]},
+                        "figure": {"name": record["name"], "caption": record["caption"]},
+                        "image": {"alt": record["alt"]},
                     }
 
             cells.append(cell)
@@ -313,8 +313,8 @@ def accessible(html):
     for table in soup.find_all("table"):
         compact(soup, table)
         del table["border"]
-        kept = [name for name in table.get("class", []) if name in ("many", "turns", "long")]
-        table["class"] = ["veiled" if table.find_parent("details") else "dataframe", *kept]
+        classes = [name for name in table.get("class", []) if name in ("many", "turns", "long")]
+        table["class"] = ["veiled" if table.find_parent("details") else "dataframe", *classes]
         for cell in table.find_all("th"):
             if not cell.get_text(strip=True):
                 cell.name = "td"

@@ -11,6 +11,7 @@ from pybtex.style.formatting.plain import Style as PlainStyle
 from pybtex.style.labels import BaseLabelStyle
 
 from ..prose import references
+from ..templating import fill_template
 
 BRANCH = "gh-pages"  # where the publishing workflow puts the built book
 STABLE = "stable"
@@ -96,19 +97,19 @@ def _launch(app, pagename, templatename, context, doctree):
         "Colab": f"https://colab.research.google.com/github/{repository}/blob/{BRANCH}/notebooks/{name}",
     }
     icons = {"Binder": "logo_binder.svg", "Colab": "logo_colab.png"}
-    context["header_buttons"].append(
-        {
-            "type": "group",
-            "tooltip": "Run this chapter elsewhere",
-            "icon": "fas fa-rocket",
-            "label": "launch-buttons",
-            "buttons": [
-                {"type": "link", "text": place, "tooltip": f"Open on {place}", "url": url,
-                 "icon": f"_static/images/{icons[place]}"}
-                for place, url in places.items()
-            ],
-        }
-    )  # fmt: skip
+    buttons = [
+        {"text": place, "tooltip": f"Open on {place}", "url": url,
+         "icon": f"_static/images/{icons[place]}"}
+        for place, url in places.items()
+    ]  # fmt: skip
+    _add_buttons(context, "launch-buttons", "fas fa-rocket", "Run this chapter elsewhere", buttons)
+
+
+def _add_buttons(context, label, icon, tooltip, buttons):
+    """Add a group of buttons, each of which is a link, to the head of a page."""
+    links = [{"type": "link"} | button for button in buttons]
+    group = {"type": "group", "tooltip": tooltip, "icon": icon, "label": label, "buttons": links}
+    context["header_buttons"].append(group)
 
 
 def _switch_version(app, pagename, templatename, context, doctree):
@@ -120,22 +121,14 @@ def _switch_version(app, pagename, templatename, context, doctree):
     page = f"{pagename}.html" if pagename in app.env.found_docs else ""
     buttons = []
     for name, folder in VERSIONS.items():
-        shown = f"{name} (shown here)" if name == app.config.book_version else name
+        title = f"{name} (shown here)" if name == app.config.book_version else name
         tip = f"This page in the {name} version"
-        buttons.append({"type": "link", "text": shown, "tooltip": tip, "url": base + folder + page})
+        buttons.append({"text": title, "tooltip": tip, "url": base + folder + page})
 
     printed = base + VERSIONS[app.config.book_version] + "book.pdf"
     tip = "This version as one file to print"
-    buttons.append({"type": "link", "text": "PDF", "tooltip": tip, "url": printed})
-    context["header_buttons"].append(
-        {
-            "type": "group",
-            "tooltip": "Versions of the book",
-            "icon": "fas fa-code-branch",
-            "label": "version-buttons",
-            "buttons": buttons,
-        }
-    )
+    buttons.append({"text": "PDF", "tooltip": tip, "url": printed})
+    _add_buttons(context, "version-buttons", "fas fa-code-branch", "Versions of the book", buttons)
 
 
 def _notebooks(app, exception):
@@ -161,12 +154,7 @@ def _sitemap(app, exception):
     if exception or not base or app.builder.name != "html":
         return
 
-    addresses = [f"<url><loc>{base}{name}.html</loc></url>" for name in sorted(app.env.found_docs)]
-    listed = "\n".join(addresses)
-    text = (
-        '<?xml version="1.0" encoding="utf-8"?>\n'
-        f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{listed}\n</urlset>\n'
-    )
+    text = fill_template("sitemap.xml.j2", base=base, names=sorted(app.env.found_docs))
     (Path(app.outdir) / "sitemap.xml").write_text(text, encoding="utf-8")
 
 

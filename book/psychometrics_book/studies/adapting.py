@@ -130,7 +130,7 @@ def _language_model(respondent: NLIRespondent, name: str) -> torch.nn.Module:
                 "it comes from."
             )
 
-        shapes = [one.get_input_embeddings().weight.shape for one in (model, body)]
+        shapes = [net.get_input_embeddings().weight.shape for net in (model, body)]
         if shapes[0] != shapes[1]:
             sizes = " and ".join(" × ".join(map(str, shape)) for shape in shapes)
             raise RespondentError(
@@ -141,8 +141,8 @@ def _language_model(respondent: NLIRespondent, name: str) -> torch.nn.Module:
         if hasattr(model, model.base_model_prefix):
             setattr(model, model.base_model_prefix, body)
         else:  # T5 has encoder and decoder side by side
-            for part, module in body.named_children():
-                setattr(model, part, module)
+            for child, module in body.named_children():
+                setattr(model, child, module)
 
         model.tie_weights()
 
@@ -203,17 +203,17 @@ def _spans(ids: list[int], marks: Iterator[int]) -> tuple[list[int], list[int]]:
     *ids, end = ids
     chosen = torch.rand(len(ids)) < 0.15
     chosen[torch.randint(len(ids), (1,))] = True
-    kept = []
+    visible = []
     hidden = []
     for place, token in enumerate(ids):
         if chosen[place] and not (place and chosen[place - 1]):
             mark = next(marks)
-            kept.append(mark)
+            visible.append(mark)
             hidden.append(mark)
 
-        (hidden if chosen[place] else kept).append(token)
+        (hidden if chosen[place] else visible).append(token)
 
-    return [*kept, end], [*hidden, end]
+    return [*visible, end], [*hidden, end]
 
 
 def _loss(model, batch):

@@ -73,13 +73,13 @@ def facts_in(source: str | Path | None = None) -> pd.DataFrame:
     table = table.rename(columns={name: str(name).lower() for name in table})
 
     if {"question", "best answer", "incorrect answers"} <= set(table):
-        others = table["incorrect answers"].str.split(";")
+        wrong_answers = table["incorrect answers"].str.split(";")
         table = table[["question"]].assign(best=table["best answer"])
     elif {"question", "mc1_targets"} <= set(table):
         targets = table["mc1_targets"].map(
             lambda cell: json.loads(cell) if isinstance(cell, str) else cell
         )
-        others = targets.map(lambda of: [text for text, right in of.items() if not right])
+        wrong_answers = targets.map(lambda of: [text for text, right in of.items() if not right])
         best = targets.map(lambda of: next((text for text, right in of.items() if right), None))
         table = table[["question"]].assign(best=best)
     else:
@@ -88,7 +88,7 @@ def facts_in(source: str | Path | None = None) -> pd.DataFrame:
         return table
 
     _check_texts(table, ["question", "best"])
-    texts = [[text.strip() for text in row if text.strip()] for row in others]
+    texts = [[text.strip() for text in row if text.strip()] for row in wrong_answers]
     named = [{f"other_{n}": text for n, text in enumerate(row, start=1)} for row in texts]
     return table.join(pd.DataFrame(named, index=table.index))
 
@@ -186,15 +186,15 @@ def known(
             progress=False, **how,
         )  # fmt: skip
         for number, value in enumerate(replies["value"], start=1):
-            right = np.nan if pd.isna(value) else float(value == 1)
-            rows.append((name, "facts", "facts", str(number), 1, right))
+            is_best = np.nan if pd.isna(value) else float(value == 1)
+            rows.append((name, "facts", "facts", str(number), 1, is_best))
 
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
 def declined(
     respondent: str | Path,
-    asked: pd.DataFrame | None = None,
+    requests: pd.DataFrame | None = None,
     roles: Mapping[str, str] = _ROLES,
     runs: int = _RUNS,
     seed: int = 0,
@@ -236,16 +236,16 @@ def declined(
     RespondentError
         The model cannot be loaded or cannot converse.
     """
-    asked = requests_in() if asked is None else asked
-    _check_texts(asked, ["request", "kind", "text"], once=["request"])
+    requests = requests_in() if requests is None else requests
+    _check_texts(requests, ["request", "kind", "text"], once=["request"])
     check_numbers(runs=runs, seed=seed)
     here = model_here(respondent) is not None
     reply = _reply_here(respondent) if here else partial(_reply_there, respondent, store, how)
     rows = []
     for name, role in {**roles, _AGAIN: "default"}.items():
         system = ROLES.get(role, role)
-        cases = [(request, run) for request in asked.itertuples() for run in range(1, runs + 1)]
-        texts_of_replies = reply(system, asked["text"], runs, seed, name == _AGAIN)
+        cases = [(request, run) for request in requests.itertuples() for run in range(1, runs + 1)]
+        texts_of_replies = reply(system, requests["text"], runs, seed, name == _AGAIN)
         for (request, run), text in zip(cases, texts_of_replies, strict=True):
             value = np.nan if text is None else float(refuses(text))
             rows.append((name, "requests", request.kind, request.request, run, value, text))
@@ -253,7 +253,7 @@ def declined(
     table = pd.DataFrame(rows, columns=[*_COLUMNS, "reply"])
     replied = table[table["reply"].notna()]
     if judge is not None and len(replied):
-        texts = replied["item"].map(asked.set_index("request")["text"])
+        texts = replied["item"].map(requests.set_index("request")["text"])
         verdicts = judged(texts, replied["reply"], judge, store, **how)
         table["value"] = pd.Series(verdicts, replied.index)
 
@@ -296,8 +296,8 @@ def _reply_there(
         "temperature": _TEMPERATURE,
         "max_tokens": _TOKENS,
     }
-    first = runs * (2 * seed + again)  # each run takes the next seed
-    settings |= asking | {"role": system or "none", "sampling_seed": first}
+    first_seed = runs * (2 * seed + again)  # each run takes the next seed
+    settings |= asking | {"role": system or "none", "sampling_seed": first_seed}
     answers = ask(sheet, [model], store, "chat", progress=False, **settings)
 
     order = {item.id: place for place, item in enumerate(sheet.items)}
@@ -362,13 +362,13 @@ def _check_texts(table: pd.DataFrame, columns: list[str], once: Iterable[str] = 
 def _sheet(questions: pd.DataFrame) -> Questionnaire:
     """Turn factual questions into a questionnaire whose option with value 1 is the best answer."""
     _check_texts(questions, ["question", "best"])
-    others = [name for name in questions if str(name).startswith("other")]
-    if not len(questions) or not others:
+    wrong_columns = [name for name in questions if str(name).startswith("other")]
+    if not len(questions) or not wrong_columns:
         raise ParameterError("Factual questions need a best answer and at least one other answer.")
 
     items = []
     for number, row in enumerate(questions.to_dict("records"), start=1):
-        texts = [row["best"], *(row[name] for name in others if isinstance(row[name], str))]
+        texts = [row["best"], *(row[name] for name in wrong_columns if isinstance(row[name], str))]
         texts = [text for text in texts if text.strip()]
         if len(texts) < 2:
             raise ParameterError(f"Question {number} has only one answer; add a wrong one.")

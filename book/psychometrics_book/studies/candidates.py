@@ -186,12 +186,12 @@ def _intensifier_lists(questionnaire: Questionnaire) -> list[tuple | None]:
 def _drawn_by_chance(questionnaire, allowed: dict, pools: dict, draws: int, seed: int) -> list:
     """Return questionnaires whose prompts are drawn at random from the allowed candidates."""
     rng = np.random.default_rng(seed)
-    drawn = []
+    results = []
     options = _intensifier_lists(questionnaire)
-    first = rng.integers(len(options))
+    start = rng.integers(len(options))
 
     for number in range(draws):
-        levels = options[(first + number) % len(options)]
+        levels = options[(start + number) % len(options)]
         entries = []
         for place, candidates in allowed.items():
             entry = candidates[rng.integers(len(candidates))]
@@ -206,6 +206,6 @@ def _drawn_by_chance(questionnaire, allowed: dict, pools: dict, draws: int, seed
             entry = replace(entry, source=source, inverse=inverse)
             entries.append(_with_levels(entry, levels))
 
-        drawn.append(_built_of(questionnaire, entries, levels, f"{questionnaire.id}-candidates"))
+        results.append(_built_of(questionnaire, entries, levels, f"{questionnaire.id}-candidates"))
 
-    return drawn
+    return results

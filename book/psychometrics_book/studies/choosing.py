@@ -50,11 +50,11 @@ class _Choice:
             raise RespondentError(f"{name} did not answer ({why}): leave this respondent out.")
 
         null = {"respondents": self.nulls, "seed": self.seed}
-        drawn = [null_answers(pool, base=base, **null) for base in self.bases]
+        null_tables = [null_answers(pool, base=base, **null) for base in self.bases]
         table = prompts(pool)
         by_kind = []
         self.names = []
-        for answers in (real, pd.concat(drawn, ignore_index=True)):
+        for answers in (real, pd.concat(null_tables, ignore_index=True)):
             wide = answers.pivot(index="respondent_id", columns=_ASKED, values="entailment")
             self.names.append(wide.index)
             values = wide[pd.MultiIndex.from_frame(table[_ASKED])].to_numpy(dtype=float)
@@ -82,11 +82,11 @@ class _Choice:
 
     def intensifiers(self) -> tuple[tuple | None, list[dict]]:
         """Return the levels of intensifiers whose silhouettes lie farthest above the null."""
-        first = [entry for entry in _present_wordings(self.questionnaire) if entry.place == 1]
+        firsts = [entry for entry in _present_wordings(self.questionnaire) if entry.place == 1]
         options = _intensifier_lists(self.questionnaire)
         rows = []
         for number, levels in enumerate(options):
-            entries = [_with_levels(entry, levels) for entry in first]
+            entries = [_with_levels(entry, levels) for entry in firsts]
             pairs = zip(self.cubes(entries, levels), entries, strict=True)
             means = np.mean([_silhouettes(cube, entry) for cube, entry in pairs], axis=0)
             words = levels or self.questionnaire.intensifiers or ()
@@ -105,9 +105,9 @@ class _Choice:
         places = {(one.item, one.place): one for one in _present_wordings(self.questionnaire)}
         rules: dict[_Wording, str] = {}  # moving the gap can make two candidates equal
         for row in table.itertuples():
-            own = places[row.item_id, row.template]
-            entry = replace(own, premise=row.premise, hypothesis=row.hypothesis,
-                            source=own.source[:_FEW], inverse=own.inverse[:_FEW])  # fmt: skip
+            present = places[row.item_id, row.template]
+            few = {"source": present.source[:_FEW], "inverse": present.inverse[:_FEW]}
+            entry = replace(present, premise=row.premise, hypothesis=row.hypothesis, **few)
             rules.setdefault(_with_levels(entry, levels), row.rule)
 
         entries = list(rules)
@@ -118,24 +118,24 @@ class _Choice:
         chosen = []
         allowed = {}
         for place, present in places.items():
-            own = [n for n, e in enumerate(entries) if (e.item, e.place) == place]
-            behind = content.loc[own] - content.loc[own[0]]
-            found = [{
+            numbers = [n for n, e in enumerate(entries) if (e.item, e.place) == place]
+            behind = content.loc[numbers] - content.loc[numbers[0]]
+            candidates = [{
                 "stage": "wording", "item_id": place[0], "template": place[1],
                 "rule": rules[entries[n]], "premise": entries[n].premise,
                 "hypothesis": entries[n].hypothesis, **content.loc[n].to_dict(),
                 **_separation(*_silhouettes(cubes[n], entries[n])),
                 "allowed": bool((behind.loc[n] >= -TOLERANCE).all()),
-            } for n in own]  # fmt: skip
-            best = _choose(found)
-            whole = [
-                replace(entries[n], source=present.source, inverse=present.inverse) for n in own
+            } for n in numbers]  # fmt: skip
+            best = _choose(candidates)
+            full = [
+                replace(entries[n], source=present.source, inverse=present.inverse) for n in numbers
             ]
-            chosen.append(whole[best])
+            chosen.append(full[best])
             allowed[place] = [
-                entry for entry, row in zip(whole, found, strict=True) if row["allowed"]
+                entry for entry, row in zip(full, candidates, strict=True) if row["allowed"]
             ]
-            rows += found
+            rows += candidates
 
         return chosen, allowed, rows
 
@@ -200,8 +200,8 @@ class _Choice:
         vector_of = dict(zip(unique, vectors, strict=True))
         values = []
         for entry, (gap, *sentences) in zip(entries, texts, strict=True):
-            near = np.array([vector_of[gap] @ vector_of[text] for text in sentences])
-            source, inverse = (near[entry.signs == sign].mean() for sign in (1, -1))
+            similarities = np.array([vector_of[gap] @ vector_of[text] for text in sentences])
+            source, inverse = (similarities[entry.signs == sign].mean() for sign in (1, -1))
             values.append(1 - abs(source - inverse))
 
         return np.array(values)

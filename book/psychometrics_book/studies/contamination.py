@@ -102,17 +102,17 @@ class _Reader:
         """Return log-probabilities of the token that follows each of the last tokens."""
         import torch  # slow to load
 
-        read = [] if self.begin is None else [self.begin]
-        read += ids
-        limit = token_limit([read], self.model, self.tokenizer, self.name)
-        if len(read) > limit:
+        tokens = [] if self.begin is None else [self.begin]
+        tokens += ids
+        limit = token_limit([tokens], self.model, self.tokenizer, self.name)
+        if len(tokens) > limit:
             raise RespondentError(
-                f"{self.name} reads at most {limit} tokens, and the list has {len(read)}: name a "
+                f"{self.name} reads at most {limit} tokens, and the list has {len(tokens)}: name a "
                 "model that reads longer texts."
             )
 
         with torch.inference_mode():
-            logits = self.model(torch.tensor([read], device=self.model.device)).logits[0, -last:]
+            logits = self.model(torch.tensor([tokens], device=self.model.device)).logits[0, -last:]
             return logits.float().log_softmax(dim=-1)
 
     def continuation(self, before: str, text: str) -> float:
@@ -141,14 +141,14 @@ def _order(reader: _Reader) -> dict:
     places = np.arange(_LISTED).reshape(-1, 5)  # each row has one item per trait
     rng = np.random.default_rng(1)
     published = reader.continuation(_HEADING, "\n".join(texts)) / _LISTED
-    others = [
+    random_orders = [
         reader.continuation(_HEADING, "\n".join(texts[rng.permuted(places, axis=0).ravel()]))
         / _LISTED
         for _ in range(_ORDERS)
     ]
     # a new order's distance from the mean of these: Student's distribution, as 16 have no tails
-    spread = np.std(others, ddof=1) * np.sqrt(1 + 1 / _ORDERS)
-    value = published - np.mean(others)
+    spread = np.std(random_orders, ddof=1) * np.sqrt(1 + 1 / _ORDERS)
+    value = published - np.mean(random_orders)
     reach = stats.t.ppf(0.975, _ORDERS - 1) * spread
     p = stats.t.sf(value / spread, _ORDERS - 1)
     return {
@@ -186,12 +186,12 @@ def _key(reader: _Reader, texts: list[str], reverse: np.ndarray) -> dict:
     """Return the area under the curve of the key that a model continues with."""
     rng = np.random.default_rng(1)
     odds = []
-    for asked in range(len(texts)):
-        others = [number for number in range(len(texts)) if number != asked]
-        kinds = [[n for n in others if reverse[n] == kind] for kind in (False, True)]
-        shown = np.concatenate([rng.choice(kind, _SHOWN // 2, replace=False) for kind in kinds])
-        lines = [f"{texts[n]} ({'-' if reverse[n] else '+'})\n" for n in rng.permutation(shown)]
-        before = _KEY_HEADING + "".join(lines) + texts[asked]
+    for tested in range(len(texts)):
+        remaining = [number for number in range(len(texts)) if number != tested]
+        kinds = [[n for n in remaining if reverse[n] == kind] for kind in (False, True)]
+        examples = np.concatenate([rng.choice(kind, _SHOWN // 2, replace=False) for kind in kinds])
+        lines = [f"{texts[n]} ({'-' if reverse[n] else '+'})\n" for n in rng.permutation(examples)]
+        before = _KEY_HEADING + "".join(lines) + texts[tested]
         # whole signs, as tokenizers put the blank, the bracket and the sign into one token
         odds.append(reader.continuation(before, " (+)") - reader.continuation(before, " (-)"))
 

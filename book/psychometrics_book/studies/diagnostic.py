@@ -156,12 +156,12 @@ def answers(
     ((57, 15), (45, 15))
     """
     if who != "people":
-        found = _answers(live)
+        matrix = _answers(live)
         if who is not None:
             check_choice(_GROUPS, who=who)
-            found = found[_models(live)["population"] == who]
+            matrix = matrix[_models(live)["population"] == who]
 
-        return found.copy() if category is None else found[_asked(category)]
+        return matrix.copy() if category is None else matrix[_asked(category)]
 
     check_choice(("phase", "completers"), sample=sample)
     if category is None:
@@ -292,8 +292,8 @@ def ask_diagnostic(
     errors = {}
     for one in respondents:  # check all before asking the first
         try:
-            asked = one.identity if hasattr(one, "answer") else identify(one, dtype="float32")
-            who.append((asked["respondent_id"], asked, one))
+            identity = one.identity if hasattr(one, "answer") else identify(one, dtype="float32")
+            who.append((identity["respondent_id"], identity, one))
         except RespondentError as error:
             errors[str(one)] = error
 

@@ -229,11 +229,11 @@ def improve(
 
     asking = asking | {"dtype": None if asking.get("dtype") == "auto" else asking.get("dtype")}
     split = _halves([_label(name, asking["dtype"]) for name in names], seed)
-    first = [name for name, half in zip(names, split["half"], strict=True) if half == "chosen on"]
+    chose = [name for name, half in zip(names, split["half"], strict=True) if half == "chosen on"]
     second = [name for name, half in zip(names, split["half"], strict=True) if half == "held out"]
     bases = list(dict.fromkeys(_BASES.get(family, "embedded") for family in split["family"]))
 
-    choice = _Choice(questionnaire, first, nulls, bases, seed, asking)
+    choice = _Choice(questionnaire, chose, nulls, bases, seed, asking)
     levels, of_intensifiers = choice.intensifiers()
     chosen, allowed, of_wordings = choice.wording(table, levels)
     finals, pools, of_terms = choice.terms(chosen, levels)

@@ -112,10 +112,14 @@ def trajectories(
     arms: Sequence[str] = ARMS,
     *,
     measure_at: Iterable[int] | None = None,
+    epochs: int = 20,
+    lr: float = 2e-5,
+    masked_lm: str = "embedded",
+    seeds: Sequence[int] = (0,),
+    refit: int = 0,
     store: str | Path | None = None,
     shipped: bool = True,
     progress: bool = True,
-    **training: object,
 ) -> pd.DataFrame:
     """Adapt each respondent to each arm's text, and measure all scales between epochs.
 
@@ -128,6 +132,15 @@ def trajectories(
         Arms, as in :func:`intervention_texts`; the arm of a file has the file's name.
     measure_at : iterable of int, optional
         Epochs after which to measure, besides 0; by default all epochs.
+    epochs, lr, masked_lm
+        As in :func:`adapt`; by default, a model that this package trained uses the language model
+        that it was trained from.
+    seeds : sequence of int
+        Every arm is run with each seed.
+    refit : int
+        Number of MNLI pairs to which the last layer of the NLI head is fitted before every
+        measurement. With them, a respondent may also be a base without inference training,
+        including ``"minilm"``.
     store : str or Path, optional
         The store of answers, which also contains the measurements; unfinished training is kept in
         the user's cache. A stopped study resumes where it stopped and measures nothing twice.
@@ -135,14 +148,6 @@ def trajectories(
         Whether the project's shipped measurements count as stored.
     progress : bool
         Whether to show a progress bar.
-    **training
-        ``epochs``, ``lr``, ``masked_lm`` and ``seed``, as in :func:`adapt`; by default, a model
-        that this package trained uses the language model that it was trained from. ``seeds``,
-        instead of ``seed``, runs every arm with each seed. ``refit`` (by default 0) is the number
-        of pairs to which the last layer of the NLI head is fitted before every measurement. The
-        pairs are from MNLI, or from ``refit_on``, a source as in
-        :func:`psychometrics.training.train_nli`. With ``refit``, a respondent may also be a base
-        without inference training, including ``"minilm"``.
 
     Returns
     -------
@@ -169,10 +174,7 @@ def trajectories(
     text.
     """
     check_flags(shipped=shipped, progress=progress)
-    epochs = training.pop("epochs", 20)
-    refit = _refitting(training.pop("refit", 0), training.pop("refit_on", "mnli"))
-    seeds = training.pop("seeds", [training.get("seed", 0)])
-    settings = _settings(training)
+    settings = {"lr": lr, "batch_size": 8, "masked_lm": masked_lm}
     epochs_after = range(1, epochs + 1) if measure_at is None else measure_at
     measured = sorted({0, *epochs_after})
     if not respondents or not arms or not seeds or epochs < 1 or measured[-1] > epochs:
@@ -186,7 +188,8 @@ def trajectories(
     before, runs = _runs(respondents, questionnaires, texts, seeds, settings, refit, errors)
     stored = pd.read_csv(data_dir() / _SHIPPED)[_COLUMNS]
     stored = stored if shipped else stored.head(0)
-    work = [(store, name, questionnaires, refit, [0], run) for name, run in before.items()]
+    refit_settings = {"refit": refit}
+    work = [(store, name, questionnaires, refit_settings, [0], run) for name, run in before.items()]
     tables = [stored, *_all(work, stored, "before", progress, errors)]
     later = [epoch for epoch in measured if epoch]
     work = [
@@ -202,24 +205,6 @@ def trajectories(
     table = table.drop_duplicates(["run", "epoch", "scale"])  # shipped measurements come first
 
     return _by_run(table[table["epoch"].isin(measured)], before, runs)
-
-
-def _refitting(pairs: int, source: str | Path) -> dict:
-    """Return the settings of refitting, with a digest of the pairs if they are not from MNLI."""
-    if str(source) == "mnli":
-        return {"refit": pairs}
-    texts = nli_pairs(str(source)).to_json()
-    return {"refit": pairs, "refit_on": str(source), "pairs": key_of(texts)}
-
-
-def _settings(training: dict) -> dict:
-    """Return all settings of the training, with defaults for the missing settings."""
-    defaults = {"lr": 2e-5, "batch_size": 8, "masked_lm": "embedded", "seed": 0}
-    strange = set(training) - set(defaults)
-    if strange:
-        raise ParameterError(f"There is no setting '{min(strange)}'; correct its name.")
-
-    return defaults | training
 
 
 def _by_run(table: pd.DataFrame, before: dict, runs: dict) -> pd.DataFrame:
@@ -243,7 +228,9 @@ def _runs(respondents, questionnaires, texts, seeds, training, refit, errors) ->
         "prompts": key_of(*(str(x) for q in questionnaires for x in prompts(q).to_numpy().flat)),
         "handling": _HANDLING,
     }
-    common |= refit if refit["refit"] else {}
+    if refit:
+        common["refit"] = refit
+
     before = {}
     runs = {}
     for name in respondents:
@@ -263,7 +250,7 @@ def _runs(respondents, questionnaires, texts, seeds, training, refit, errors) ->
             settings = {"arm": arm, "sentences": intervention_texts(text, seed)} | training
             settings |= {"masked_lm": base, "seed": seed}
             inputs = json.dumps(common | settings | {"head": head})
-            runs[name, arm, seed] = key_of(fingerprint, inputs), settings | refit
+            runs[name, arm, seed] = key_of(fingerprint, inputs), settings | {"refit": refit}
 
     return before, runs
 
@@ -296,11 +283,11 @@ def _all(work: list[tuple], shipped, desc: str, progress: bool, errors: dict) ->
     tables = []
     todo = []
     for item in work:
-        store, name, _, _, wanted, run = item
-        kept = _measurements(store, name, run)
-        tables.append(kept)
+        store, name, _, _, epochs, run = item
+        stored = _measurements(store, name, run)
+        tables.append(stored)
 
-        if set(wanted) - set(kept["epoch"]) - set(shipped.loc[shipped["run"] == run, "epoch"]):
+        if set(epochs) - set(stored["epoch"]) - set(shipped.loc[shipped["run"] == run, "epoch"]):
             todo.append(item)
 
     workers = 1 if torch.cuda.is_available() else min(len(todo), os.cpu_count() or 1)
@@ -336,16 +323,16 @@ def _run(store, name, questionnaires, settings, wanted, run) -> pd.DataFrame:
     manifest = {**respondent.identity, "mode": "interventions", "handling": _HANDLING, "run": run}
     manifest |= settings
     manifest.pop("sentences", None)
-    kept = StoredAnswers(store, "interventions", "scales", name, manifest)
+    stored = StoredAnswers(store, "interventions", "scales", name, manifest)
 
     def measure(epoch: int) -> None:
         if epoch in missing:
             if settings["refit"]:
-                _refit(respondent, settings["refit"], settings.get("refit_on", "mnli"))
+                _refit(respondent, settings["refit"])
             rows = pd.DataFrame(_measured(respondent, table, questionnaires))
             rows = rows.assign(run=run, epoch=epoch)[_COLUMNS]
             rows.index = pd.Index([key_of(run, str(epoch), s) for s in rows["scale"]], name="key")
-            kept.add(rows)
+            stored.add(rows)
 
     if "arm" not in settings:
         measure(0)
@@ -400,8 +387,8 @@ def _open(name: str, refit: int) -> NLIRespondent:
 
 
 @torch.inference_mode()
-def _refit(respondent: NLIRespondent, pairs: int, source: str = "mnli") -> None:
-    """Fit the last layer of the NLI head to labelled pairs, as the respondent reads them now."""
+def _refit(respondent: NLIRespondent, pairs: int) -> None:
+    """Fit the last layer of the NLI head to MNLI pairs, as the respondent reads them now."""
     from sklearn.linear_model import LogisticRegression
 
     model = respondent.model
@@ -413,7 +400,7 @@ def _refit(respondent: NLIRespondent, pairs: int, source: str = "mnli") -> None:
 
     if layer.out_features != len(respondent.order):
         raise RespondentError("The model has no head with three outputs to refit: use refit=0.")
-    sample = nli_pairs(source)
+    sample = nli_pairs("mnli")
     sample = sample.sample(min(pairs, len(sample)), random_state=0)
     if sample["label"].nunique() < len(respondent.order):
         raise ParameterError(f"refit: {pairs} pairs do not cover all labels; use more pairs.")

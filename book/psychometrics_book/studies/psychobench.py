@@ -83,8 +83,8 @@ def published_tests(
         check_choice(rows["respondent_id"].unique(), against=against)
         base = rows[rows["respondent_id"] == against].drop(columns="respondent_id")
         base = base.rename(columns={"mean": "norm_mean", "sd": "norm_sd", "n": "norm_n"})
-        rest = rows[rows["respondent_id"] != against]
-        table = rest.merge(base, on=["table", "questionnaire", "scale"])
+        compared = rows[rows["respondent_id"] != against]
+        table = compared.merge(base, on=["table", "questionnaire", "scale"])
         figures = table[["mean", "sd", "n", "norm_mean", "norm_sd", "norm_n"]].to_numpy().T
         table = corrected(table.join(compare_means(*figures, level=level)), level, correction)
 
@@ -136,14 +136,14 @@ def claim_findings(draws: int = 100, seed: int = 0, level: float = PAPER_LEVEL) 
     counted = {name: _counted(claim) for name, claim in claims.items() if _is_count(claim)}
     values = pd.DataFrame({name: (values | counted)[name] for name in claims}).T
     rng = np.random.default_rng(seed)
-    drawn = (_statistics(claims, _random_table(rng), level) for _ in range(draws))
-    drawn = pd.DataFrame(
-        {name: value for name, (value, *_) in statistics.items()} for statistics in drawn
+    random_values = (_statistics(claims, _random_table(rng), level) for _ in range(draws))
+    random_values = pd.DataFrame(
+        {name: value for name, (value, *_) in statistics.items()} for statistics in random_values
     )
-    low, middle, high = drawn.quantile([0.025, 0.5, 0.975]).to_numpy()
+    low, middle, high = random_values.quantile([0.025, 0.5, 0.975]).to_numpy()
     names = ["value", "low", "high", "p of the claim"]
     table = values.set_axis(names, axis=1).rename_axis("claim_id")
-    null = pd.DataFrame({"null": middle, "null low": low, "null high": high}, drawn.columns)
+    null = pd.DataFrame({"null": middle, "null low": low, "null high": high}, random_values.columns)
 
     return table.join(null)
 
@@ -232,10 +232,10 @@ def _from_people(cells: dict[tuple, list], claim: dict[str, str]) -> tuple:
     if statistic == "nearer people":
         return _mean(-np.diff(np.abs(deltas), axis=0)[0])
 
-    first = deltas.mean(axis=1)
+    mean_deltas = deltas.mean(axis=1)
     second = _deltas(cells, claim, claim["other"].split("|")).mean(axis=1)
-    test = stats.ttest_ind(first, second)
-    return first.mean() - second.mean(), *test.confidence_interval(), test.pvalue
+    test = stats.ttest_ind(mean_deltas, second)
+    return mean_deltas.mean() - second.mean(), *test.confidence_interval(), test.pvalue
 
 
 def _between_respondents(cells: dict[tuple, list], claim: dict[str, str], level: float) -> tuple:
@@ -305,16 +305,16 @@ def _counted(claim: dict[str, str]) -> tuple[float, float, float, float]:
     """Return the shares of runs by sex role in Table 2, and how well they fit the means."""
     counts = pd.read_csv(data_dir() / "norms" / "bsri_conclusions.csv")
     counts = counts[counts["study"] == "models"].set_index("respondent")
-    shown = counts.loc[claim["who"].split("|")]
+    table = counts.loc[claim["who"].split("|")]
     statistic = claim["statistic"].removeprefix("counted ")
-    runs = shown[["undifferentiated", "masculine", "feminine", "androgynous"]]
+    runs = table[["undifferentiated", "masculine", "feminine", "androgynous"]]
     n = runs.sum(axis=1)
 
     if statistic == "trend":  # Cochran and Armitage, scores -1, 0, 1
-        step = np.arange(len(shown)) - (len(shown) - 1) / 2
-        shares = shown["masculine"] / n
-        pooled = shown["masculine"].sum() / n.sum()
-        z = (shown["masculine"] * step).sum() / np.sqrt(pooled * (1 - pooled) * (n * step**2).sum())
+        step = np.arange(len(table)) - (len(table) - 1) / 2
+        shares = table["masculine"] / n
+        pooled = table["masculine"].sum() / n.sum()
+        z = (table["masculine"] * step).sum() / np.sqrt(pooled * (1 - pooled) * (n * step**2).sum())
         slope = (shares * step).sum() / (step**2).sum()
         error = np.sqrt((shares * (1 - shares) / n * step**2).sum()) / (step**2).sum()
         half = stats.norm.isf(0.025) * error
@@ -323,18 +323,18 @@ def _counted(claim: dict[str, str]) -> tuple[float, float, float, float]:
 
     if statistic == "fit":
         means = _published().query("study == 'models' and questionnaire == 'bsri'")
-        means = means.pivot(index="respondent_id", columns="scale", values="mean").loc[shown.index]
-        fits = np.ones(len(shown), bool)
+        means = means.pivot(index="respondent_id", columns="scale", values="mean").loc[table.index]
+        fits = np.ones(len(table), bool)
 
         for scale in ("masculine", "feminine"):
             cut = np.mean([m for _, m, _, _ in _norms()["bsri", scale]])
-            never = shown[scale] + shown["androgynous"] == 0
+            never = table[scale] + table["androgynous"] == 0
             fits &= ~(never & (means[scale] > cut)).to_numpy()
 
         return float(fits.sum()), np.nan, np.nan, np.nan
 
     first, *second = statistic.split(" less ")
-    share = shown[first] - sum(shown[other] for other in second)
+    share = table[first] - sum(table[other] for other in second)
     return share.sum() / n.sum(), np.nan, np.nan, np.nan
 
 
@@ -426,7 +426,7 @@ def _settled(table: pd.DataFrame, level: float, rounding: float, both: bool) -> 
     steps = np.array([-1.0, -0.5, 0.0, 0.5, 1.0]) * rounding
     ends = (-rounding, 0, rounding) if both else (0.0,)
     direction = _direction(table["significant"], table["difference"])
-    same = np.ones(len(table), dtype=bool)
+    is_settled = np.ones(len(table), dtype=bool)
 
     for shift, widen, base_shift, base_widen in itertools.product(steps, steps, ends, ends):
         sd = (table["sd"] + widen).clip(1e-6)
@@ -434,6 +434,6 @@ def _settled(table: pd.DataFrame, level: float, rounding: float, both: bool) -> 
         mean = table["mean"] + shift
         base = table["norm_mean"] + base_shift
         again = compare_means(mean, sd, table["n"], base, base_sd, table["norm_n"], level)
-        same &= _direction(again["p"] < level, again["difference"]) == direction
+        is_settled &= _direction(again["p"] < level, again["difference"]) == direction
 
-    return same
+    return is_settled

@@ -64,19 +64,19 @@ def stand_in(moments: pd.DataFrame, group: str, rows: int | None = None) -> pd.D
     >>> stand_in(moments, "a").cov().round(6).to_numpy().tolist()
     [[1.0, 0.5], [0.5, 1.0]]
     """
-    part = moments[moments["group"] == group]
-    count = rows or part["n"].iloc[0]
-    items = list(part.index)
+    of_group = moments[moments["group"] == group]
+    count = rows or of_group["n"].iloc[0]
+    items = list(of_group.index)
 
-    values, vectors = np.linalg.eigh(part[items].to_numpy(dtype=float))
+    values, vectors = np.linalg.eigh(of_group[items].to_numpy(dtype=float))
     root = vectors * np.sqrt(values.clip(min=0))
     rng = np.random.default_rng(zlib.crc32(group.encode()))
     normal = rng.normal(size=(count, len(items)))
     basis = np.linalg.qr(normal - normal.mean(axis=0))[0]
 
     table = np.sqrt(count - 1) * basis @ root.T
-    table[:, np.diag(part[items]) == 0] = 0
-    return pd.DataFrame(table + part["mean"].to_numpy(), columns=items)
+    table[:, np.diag(of_group[items]) == 0] = 0
+    return pd.DataFrame(table + of_group["mean"].to_numpy(), columns=items)
 
 
 def complete_rows(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:

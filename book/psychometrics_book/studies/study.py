@@ -159,12 +159,12 @@ file or directory); name a readable file.
     dry = bool(limits.get("dry_run"))
     record = None if dry else _record(path, study, table)
     summary = {"asked": 0, "from_store": 0, "unanswered": 0, "seconds": 0.0, "failed": {}}
-    how = store, progress, summary["failed"], limits, table
+    settings = store, progress, summary["failed"], limits, table
     with computing_on(device):
-        for part in _answers(study, Path(path), *how):
-            told = part.attrs["summary"]
+        for answered in _answers(study, Path(path), *settings):
+            summary_of_part = answered.attrs["summary"]
             for name in ("asked", "from_store", "unanswered", "seconds"):
-                summary[name] = round(summary[name] + told[name], 2)
+                summary[name] = round(summary[name] + summary_of_part[name], 2)
 
     if dry:
         return summary | {"changed": [], "plan": True}
@@ -232,7 +232,7 @@ file or directory); name a readable file.
     if not answers:
         raise ParameterError(f"{path}: no respondent answered. {' '.join(failed.values())}")
     loaded = study.load_questionnaires(folder)
-    scored = pd.concat([_scored(part) for part in answers], ignore_index=True)
+    scored = pd.concat([_scored(answered) for answered in answers], ignore_index=True)
     makers = {"scores": _scores, "expectations": _expectations, "effects": _effects}
     makers |= {"reliability": _reliability, "evidence": partial(_evidence, folder, store, answers)}
     tables = {
@@ -263,22 +263,22 @@ def _answers(
     failures = _record_path(path).with_name("failures.csv")
 
     for chosen, seed in itertools.product(study.combinations, study.seeds):
-        how = dict(chosen) | ({"seed": seed} if study.seeds != (0,) else {})
-        said = _words(how) if how else "as it is"
-        how |= {"progress": progress, "failures": None if limits.get("dry_run") else failures}
-        how |= limits | ({} if budget is None else {"max_cost": budget})
+        settings = dict(chosen) | ({"seed": seed} if study.seeds != (0,) else {})
+        words = _words(settings) if settings else "as it is"
+        settings |= {"progress": progress, "failures": None if limits.get("dry_run") else failures}
+        settings |= limits | ({} if budget is None else {"max_cost": budget})
 
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # reported below, with the reasons
-                answers = ask(loaded, who, store, study.mode, **how)
+                answers = ask(loaded, who, store, study.mode, **settings)
         except PsychometricsError as error:
-            failed[said] = str(error)
+            failed[words] = str(error)
             continue
 
         summary = answers.attrs["summary"]
         budget = None if budget is None else max(0.0, budget - summary.get("cost", 0.0))
-        failed |= {f"{name}, {said}": reason for name, reason in summary["failed"].items()}
+        failed |= {f"{name}, {words}": reason for name, reason in summary["failed"].items()}
         answers = answers.assign(_combination=json.dumps(chosen))
         answers.attrs = {"summary": summary}
         yield answers
@@ -306,11 +306,11 @@ def _answers_of_table(
             failed[_words(chosen)] = f"{table['file']} has no row with these conditions"
             continue
 
-        own = answers[fits].drop(columns=names)
-        own = own.assign(_combination=json.dumps(chosen))
-        unanswered = int((own["status"] != "ok").sum())
-        own.attrs = {"summary": summary | {"failed": {}, "unanswered": unanswered}}
-        yield own
+        chosen_rows = answers[fits].drop(columns=names)
+        chosen_rows = chosen_rows.assign(_combination=json.dumps(chosen))
+        unanswered = int((chosen_rows["status"] != "ok").sum())
+        chosen_rows.attrs = {"summary": summary | {"failed": {}, "unanswered": unanswered}}
+        yield chosen_rows
 
 
 def _is_value(cell: object, value: object) -> bool:
@@ -330,8 +330,8 @@ def _own(scored: pd.DataFrame, questionnaire: Questionnaire, chosen: dict) -> pd
     """Return item scores, averaged over seeds and combinations with the chosen conditions."""
     combinations = scored["_combination"].unique()
     fits = [name for name in combinations if chosen.items() <= json.loads(name).items()]
-    own = scored[scored["_combination"].isin(fits) & (scored["questionnaire"] == questionnaire.id)]
-    return _item_means(own)
+    rows = scored[scored["_combination"].isin(fits) & (scored["questionnaire"] == questionnaire.id)]
+    return _item_means(rows)
 
 
 def _matrix(scored, questionnaire, scale, chosen: dict) -> pd.DataFrame:
@@ -404,7 +404,7 @@ def _words(chosen: dict) -> str:
 
 def _plan(study: Study, power: list[float], record: dict, changed: list[str]) -> pd.DataFrame:
     planned = study.planned
-    others = ", ".join(name for name in changed if name != "planned")
+    other_changes = ", ".join(name for name in changed if name != "planned")
     plan = "the plan of the first run"
     if study.is_exploratory:
         plan = "none: what follows is exploratory, not a test"
@@ -415,7 +415,7 @@ def _plan(study: Study, power: list[float], record: dict, changed: list[str]) ->
         "planned on": planned.date,
         "first run": record["first"],
         "plan": plan,
-        "changed since the first run": others or "nothing",
+        "changed since the first run": other_changes or "nothing",
         "alpha": ""
         if study.is_exploratory
         else f"{planned.alpha:g}, correction: {planned.correction}",
@@ -426,16 +426,16 @@ def _plan(study: Study, power: list[float], record: dict, changed: list[str]) ->
     }
 
     for number, e in enumerate(planned.expectations, start=1):
-        said = f"{e.says} ({_words(e.of)} {e.expect} than {_words(e.than)})"
-        rows[f"expectation {number}"] = said
+        expectation = f"{e.says} ({_words(e.of)} {e.expect} than {_words(e.than)})"
+        rows[f"expectation {number}"] = expectation
 
     for number, share in enumerate(power, start=1):
-        about = "simulated for the smallest effect, with the interval of the report; respondents "
-        about += (
+        basis = "simulated for the smallest effect, with the interval of the report; respondents "
+        basis += (
             f"shift all items by SD {planned.spread_of_respondents or 0:g}, and ways of asking "
         )
-        about += f"by SD {planned.spread_of_ways:g}"
-        rows[f"power of expectation {number}"] = f"{share:.0%}, {about}"
+        basis += f"by SD {planned.spread_of_ways:g}"
+        rows[f"power of expectation {number}"] = f"{share:.0%}, {basis}"
 
     stated = {name: value for name, value in rows.items() if value not in (None, "")}
     return pd.DataFrame({"value": stated}).rename_axis("what")
@@ -456,12 +456,12 @@ def _rules(study: Study) -> dict[str, str]:
 
     names = {"holm": "Holm's method", "fdr_bh": "Benjamini and Hochberg's method"}
     if planned.correction == "none":
-        said = "not corrected for the number of expectations"
+        correction = "not corrected for the number of expectations"
     else:
         number = len(planned.expectations)
-        said = f"corrected for {number} expectation(s) by {names[planned.correction]}"
+        correction = f"corrected for {number} expectation(s) by {names[planned.correction]}"
 
-    return {"an expectation is met if": met, "p values of expectations": said}
+    return {"an expectation is met if": met, "p values of expectations": correction}
 
 
 def _scores(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
@@ -469,9 +469,9 @@ def _scores(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
     for questionnaire, chosen in itertools.product(loaded, study.combinations):
         items = _own(scored, questionnaire, chosen)
         for scale in questionnaire.scales if len(items) else ():
-            found = scale_intervals(items, questionnaire, scale.id)
-            names = readable_names(found["respondent_id"])
-            for row in found.itertuples():
+            intervals = scale_intervals(items, questionnaire, scale.id)
+            names = readable_names(intervals["respondent_id"])
+            for row in intervals.itertuples():
                 rows.append({"questionnaire": questionnaire.short_title, "scale": scale.title,
                              "conditions": _words(chosen), "respondent": names[row.respondent_id],
                              "score": row.score, "low": row.low, "high": row.high,
@@ -481,16 +481,16 @@ def _scores(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
 
 
 def _expectations(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
-    known = {questionnaire.id: questionnaire for questionnaire in loaded}
+    questionnaires = {questionnaire.id: questionnaire for questionnaire in loaded}
     planned = study.planned
     rows = []
-    wanted = [e.expect for e in planned.expectations]
+    expected = [e.expect for e in planned.expectations]
 
     for e in planned.expectations:
-        questionnaire = known[e.questionnaire]
+        questionnaire = questionnaires[e.questionnaire]
         scale = e.scale_in(questionnaire)
-        found = _difference(scored, questionnaire, scale, e.of, e.than)
-        rows.append({"expectation": e.says, "scale": scale.title, **found})
+        test = _difference(scored, questionnaire, scale, e.of, e.than)
+        rows.append({"expectation": e.says, "scale": scale.title, **test})
 
     if not rows:
         reason = "study is exploratory, and" if study.is_exploratory else "plan"
@@ -506,7 +506,7 @@ def _expectations(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFr
     return table.assign(
         verdict=[
             _verdict(row, side, bool(sure), planned.smallest_effect)
-            for (_, row), side, sure in zip(table.iterrows(), wanted, significant, strict=True)
+            for (_, row), side, sure in zip(table.iterrows(), expected, significant, strict=True)
         ]
     )
 
@@ -539,9 +539,9 @@ def _effects(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
                 if _is_planned(study, questionnaire, scale, sides):
                     continue
 
-                found = _difference(scored, questionnaire, scale, *sides)
+                test = _difference(scored, questionnaire, scale, *sides)
                 rows.append({"condition": f"{name}: {value} less {values[0]}",
-                             "scale": scale.title, **found})  # fmt: skip
+                             "scale": scale.title, **test})  # fmt: skip
 
     if not rows:
         raise ParameterError("No condition has two values that no expectation compares.")
@@ -596,24 +596,24 @@ def _evidence(
     folder: Path, store, answers: list[pd.DataFrame], study: Study, loaded: list, scored
 ) -> pd.DataFrame:
     """Compare each respondent with null respondents, by the rules of a profile."""
-    first = study.combinations[0]
+    conditions = study.combinations[0]
     if study.seeds != (0,):
-        first = first | {"seed": study.seeds[0]}
+        conditions = conditions | {"seed": study.seeds[0]}
 
     rows = []
     for name in study.list_respondents(folder):
         who = readable_names([name])[name]
         try:
             if study.reads_answers:
-                found = judge_respondents(answers[0], loaded, [name])[name].scores
+                scores = judge_respondents(answers[0], loaded, [name])[name].scores
             else:
-                found = assess(name, loaded, study.mode, None, store=store, **first).scores
+                scores = assess(name, loaded, study.mode, None, store=store, **conditions).scores
         except Exception as error:
             rows.append({"respondent": who, "scale": "", "mark": "–", "verdict": str(error)})
             continue
 
-        found = found[["title", "mark", "verdict"]].rename(columns={"title": "scale"})
-        rows += found.assign(respondent=who).to_dict("records")
+        scores = scores[["title", "mark", "verdict"]].rename(columns={"title": "scale"})
+        rows += scores.assign(respondent=who).to_dict("records")
 
     return pd.DataFrame(rows)[["respondent", "scale", "mark", "verdict"]]
 
@@ -643,17 +643,17 @@ def _asked(study: Study, record: dict, failed: dict[str, str]) -> pd.DataFrame:
 def _as_run(path: str | Path, study: Study, table: dict | None) -> dict:
     """Return all that determines a study's results: its file, its questionnaires, the models."""
     folder = Path(path).parent
-    first = study.combinations[0]
+    conditions = study.combinations[0]
     models = {}
     for name in study.list_respondents(folder) if not study.reads_answers else []:
         try:
-            identity = identify(name, study.mode, **first)
+            identity = identify(name, study.mode, **conditions)
         except PsychometricsError as error:
             identity = {"revision": str(error)}
 
         models[name] = str(identity.get("fingerprint") or identity.get("revision") or "")
 
-    texts = {one.id: key_of(one.model_dump_json()) for one in study.load_questionnaires(folder)}
+    texts = {q.id: key_of(q.model_dump_json()) for q in study.load_questionnaires(folder)}
     more = {"models": models, "texts of questionnaires": texts, "package": __version__}
     if table is not None and Path(table["file"]).is_file():
         more["table of answers"] = key_of(Path(table["file"]).read_bytes().hex())

@@ -148,7 +148,7 @@ class Study(Part):
             return []
 
         respondents = len(self.list_respondents(folder))
-        questionnaires = {one.id: one for one in self.load_questionnaires(folder)}
+        questionnaires = {q.id: q for q in self.load_questionnaires(folder)}
         scales = [e.scale_in(questionnaires[e.questionnaire]) for e in self.planned.expectations]
         pairs = zip(self.planned.expectations, scales, strict=True)
         return [self._power_of(e, respondents, len(scale.items)) for e, scale in pairs]
@@ -177,9 +177,9 @@ class Study(Part):
                 spread = planned.spread_of_respondents
                 values = values + rng.normal(0, spread, (respondents, 1, 1))
 
-            for own in ways.T:
-                shifts = rng.normal(0, planned.spread_of_ways, own.max() + 1)
-                values = values + shifts[own, None]
+            for levels_of_condition in ways.T:
+                shifts = rng.normal(0, planned.spread_of_ways, levels_of_condition.max() + 1)
+                values = values + shifts[levels_of_condition, None]
 
             if values.size == items:
                 lows.append(mean_interval(values[0, 0])[0])
@@ -317,9 +317,9 @@ def _right_parts(content: object) -> _Readable | None:
     expectations = {}
     planned = content.get("planned")
     listed = planned.get("expectations") if isinstance(planned, dict) else None
-    for number, one in enumerate(listed if isinstance(listed, list) else [], start=1):
+    for number, expectation in enumerate(listed if isinstance(listed, list) else [], start=1):
         with suppress(ValidationError):
-            expectations[number] = _Expectation.model_validate(one)
+            expectations[number] = _Expectation.model_validate(expectation)
 
     planned = _SMALLEST["planned"] | {"expectations": list(expectations.values())}
     study = Study.model_validate(_SMALLEST | right | {"planned": planned})
@@ -338,43 +338,43 @@ _SMALLEST = {
 
 def _mistakes(file: _Readable, folder: Path) -> list[str]:
     study = file.study
-    found = []
+    mistakes = []
 
     def tried(place: str, call) -> object:
         try:
             return call()
         except PsychometricsError as error:
-            found.extend(f"{place}: {line}" for line in str(error).splitlines())
+            mistakes.extend(f"{place}: {line}" for line in str(error).splitlines())
 
-    known = {}
+    questionnaires = {}
     for name in () if "questionnaires" in file.unknown else study.questionnaires:
         questionnaire = tried("questionnaires", lambda name=name: load_beside(name, folder))
         if questionnaire is not None:
-            known[questionnaire.id] = questionnaire
+            questionnaires[questionnaire.id] = questionnaire
 
-    all_known = len(known) == len(study.questionnaires)
+    all_known = len(questionnaires) == len(study.questionnaires)
 
     if not file.unknown & {"mode", "conditions"}:
-        found += _mistakes_of_asking(file, folder, tried)
+        mistakes += _mistakes_of_asking(file, folder, tried)
 
     numbers = file.numbers or itertools.count(1)
-    for number, wanted in zip(numbers, study.planned.expectations, strict=False):
+    for number, expected in zip(numbers, study.planned.expectations, strict=False):
         place = f"planned, expectation {number}"
-        questionnaire = known.get(wanted.questionnaire)
+        questionnaire = questionnaires.get(expected.questionnaire)
         if questionnaire is None and all_known:
-            found.append(f"{place}: {wanted.questionnaire} is not among the questionnaires.")
-        elif questionnaire is not None and wanted.scale:
-            tried(place, lambda q=questionnaire, w=wanted: q.scale(w.scale))
+            mistakes.append(f"{place}: {expected.questionnaire} is not among the questionnaires.")
+        elif questionnaire is not None and expected.scale:
+            tried(place, lambda q=questionnaire, w=expected: q.scale(w.scale))
 
-        for side in () if "conditions" in file.unknown else (wanted.of, wanted.than):
+        for side in () if "conditions" in file.unknown else (expected.of, expected.than):
             for name, value in side.items():
                 if value not in study.conditions.get(name, ()):
-                    found.append(f"{place}: {name}={value} is not among the conditions; add it.")
+                    mistakes.append(f"{place}: {name}={value} is not among the conditions; add it.")
 
-        if wanted.of == wanted.than:
-            found.append(f"{place}: 'of' and 'than' are the same; change one.")
+        if expected.of == expected.than:
+            mistakes.append(f"{place}: 'of' and 'than' are the same; change one.")
 
-    return found
+    return mistakes
 
 
 def _mistakes_of_asking(file: _Readable, folder: Path, tried: Callable) -> list[str]:
@@ -387,19 +387,19 @@ def _mistakes_of_asking(file: _Readable, folder: Path, tried: Callable) -> list[
     for chosen in study.combinations:
         tried("conditions", lambda chosen=chosen: refuse_secrets(chosen))
 
-    first, *others = study.combinations
-    conditions = tried("conditions", lambda: mode_named(study.mode).complete(first))
+    complete, *other_combinations = study.combinations
+    conditions = tried("conditions", lambda: mode_named(study.mode).complete(complete))
     if conditions is None:
         return []
 
-    for chosen in others:
+    for chosen in other_combinations:
         tried("conditions", lambda chosen=chosen: mode_named(study.mode).complete(chosen))
 
     if "respondents" not in file.unknown:
         # Some respondents in a population's file may fail: the run finds out, and records it.
         listed = tried("respondents", lambda: study.list_respondents(folder, with_members=False))
         for name in listed or []:
-            tried("respondents", lambda name=name: identify(name, study.mode, **first))
+            tried("respondents", lambda name=name: identify(name, study.mode, **complete))
 
     if study.seeds != (0,) and "seed" not in conditions:
         return [f"seeds: mode {study.mode} does not use them; leave them out."]

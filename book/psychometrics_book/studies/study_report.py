@@ -120,12 +120,12 @@ def report_study(
     command : str
         The command that made the page.
     """
-    first = "expectations" if isinstance(tables.get("expectations"), pd.DataFrame) else "scores"
-    if first not in tables:
-        first = "asked"
+    main = "expectations" if isinstance(tables.get("expectations"), pd.DataFrame) else "scores"
+    if main not in tables:
+        main = "asked"
 
     reason = "The study leaves this analysis out."
-    details = [_table(name, tables.get(name, reason)) for name in _TITLES if name != first]
+    details = [_table(name, tables.get(name, reason)) for name in _TITLES if name != main]
     kind = "exploratory: it has no plan" if study.is_exploratory else "planned"
     statements = []
     if study.is_exploratory:
@@ -134,7 +134,7 @@ def report_study(
             Statement(about="This study", case="not compared", verdict="Exploratory", text=text)
         )
 
-    if first == "expectations":
+    if main == "expectations":
         rows = tables["expectations"].iterrows()
         statements += [state_expectation(row) for _, row in rows]
 
@@ -144,7 +144,7 @@ def report_study(
         about=f"{study.question} · {kind} · mode {study.mode}",
         statements=statements,
         tests=[],
-        results=_table(first, tables[first]),
+        results=_table(main, tables[main]),
         details=details,
         checklist=make_checklist(study_checklist(study, tables)),
         command=command,
@@ -162,12 +162,12 @@ def state_expectation(row: pd.Series) -> Statement:
     'You may write, as planned: Anxiety is lower. The difference is −0.200 (−0.300 to −0.100).'
     """
     mark, _, verdict = row["verdict"].partition(" ")
-    said = row["expectation"].rstrip(".")
+    expectation = row["expectation"].rstrip(".")
     value = f"{number(row['difference'], '.3f')} "
     value += f"({number(row['low'], '.3f')} to {number(row['high'], '.3f')})"
-    text = f"Do not write: {said}. The difference is {value}: {verdict}."
+    text = f"Do not write: {expectation}. The difference is {value}: {verdict}."
     if mark == "✓":
-        text = f"You may write, as planned: {said}. The difference is {value}."
+        text = f"You may write, as planned: {expectation}. The difference is {value}."
 
     if row["verdict"].endswith("this model only") and mark == "✓":
         text += " This holds for this model only."
@@ -214,21 +214,21 @@ def study_checklist(study: Study, tables: Mapping[str, object]) -> pd.DataFrame:
     tables : mapping
         The tables of :func:`psychometrics_book.studies.study.study_tables`.
     """
-    how = tables["asked"]["how"]
+    run = tables["asked"]["how"]
     plan = tables["plan"]["value"]
-    known = describe_asking(study.mode, study.questionnaires)
-    known["A.1"] = study.question
-    known["E.2"] = f"answers refused or unreadable, which are left out: {how['without an answer']}"
+    facts = describe_asking(study.mode, study.questionnaires)
+    facts["A.1"] = study.question
+    facts["E.2"] = f"answers refused or unreadable, which are left out: {run['without an answer']}"
     if study.mode != "file":  # a table does not say who was asked, and by which code
-        known["B.1"] = f"{how['respondents']}; the record keeps their fingerprints; {how['runs']}"
-        known["B.3"] = f"conditions: {how['conditions']}; seeds: {how['seeds']}"
-        known["F.1"] = f"the study's file and its notebook, for psychometrics {__version__}"
+        facts["B.1"] = f"{run['respondents']}; the record keeps their fingerprints; {run['runs']}"
+        facts["B.3"] = f"conditions: {run['conditions']}; seeds: {run['seeds']}"
+        facts["F.1"] = f"the study's file and its notebook, for psychometrics {__version__}"
     planned = "no plan" if study.is_exploratory else f"planned on {plan['planned on']}"
-    known["N.4"] = f"{planned}; {plan['plan']}"
+    facts["N.4"] = f"{planned}; {plan['plan']}"
 
     if isinstance(tables.get("evidence"), pd.DataFrame):
-        known["N.1"] = "null respondents, or the same answers dealt at random: see Evidence"
+        facts["N.1"] = "null respondents, or the same answers dealt at random: see Evidence"
     if isinstance(tables.get("reliability"), pd.DataFrame):
-        known["N.3"] = "alpha over respondents; expectations over items"
+        facts["N.3"] = "alpha over respondents; expectations over items"
 
-    return checklist(known)
+    return checklist(facts)

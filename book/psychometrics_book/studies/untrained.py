@@ -161,19 +161,19 @@ def compare(
     ['start', 'quarter', 'matched', 'fourfold']
     """
     check_numbers(populations=populations, seed=seed)
-    how = {"score": score, "temperature": temperature}
+    scoring = {"score": score, "temperature": temperature}
     loaded = [load_questionnaire(name) for name in (*REAL, *PLACEBOS)]
     answers = ask(loaded, respondents, dtype=dtype, progress=False)
-    scores = profiles(answers, loaded, **how)
+    scores = profiles(answers, loaded, **scoring)
     untouched = _untouched(scores.index, respondents)
     base = untouched["label"].rename("base")
-    usual = how == {"score": "entailment", "temperature": 1}
-    whole = usual and list(scores.index) == population("all")
+    usual = scoring == {"score": "entailment", "temperature": 1}
+    is_published = usual and list(scores.index) == population("all")
     observed = evidence(scores, loaded, EXPECTED, base)
     draws = (
         _shipped()
-        if whole
-        else _draws(answers, untouched, observed, loaded, how, populations, seed)
+        if is_published
+        else _draws(answers, untouched, observed, loaded, scoring, populations, seed)
     )
     draws = with_beyond(draws)
     observed = with_beyond(observed)
@@ -184,26 +184,28 @@ def compare(
     depth = depth.set_index(["size", "base", "evidence"])
     by_base = size_verdicts(every_size)
     by_depth = size_verdicts(depth)
-    by_depth = by_depth.reindex(by_base.index).fillna(by_base) if whole else by_base
+    by_depth = by_depth.reindex(by_base.index).fillna(by_base) if is_published else by_base
     other = (" (by base: " + by_base + ")").where(by_depth != by_base, "")
-    found = every_size.loc["matched"].assign(verdict=by_depth + other)
+    rows = every_size.loc["matched"].assign(verdict=by_depth + other)
 
     # drop statistics that so few respondents cannot support
     hidden = [kind for kind in observed.columns if not kind.startswith(_OF_SINGLE_RESPONDENTS)]
     for kind in _too_few(base):
         observed.loc[kind, hidden] = np.nan
         values = ["observed", "low", "high", "p", "reach"]
-        found.loc[[(kind, name) for name in hidden], values] = np.nan
-        found.loc[[(kind, name) for name in hidden], "verdict"] = "not printed"
+        rows.loc[[(kind, name) for name in hidden], values] = np.nan
+        rows.loc[[(kind, name) for name in hidden], "verdict"] = "not printed"
 
     unjudged = [
         kind for kind in observed.index if draws.loc[[("matched", kind)], "silhouette"].isna().all()
     ]
-    found.loc[unjudged, "verdict"] = UNJUDGED
-    few = found["draws"].between(1, FEWEST_POPULATIONS - 1)
-    found.loc[few, ["null low", "null high", "p"]] = np.nan
+    rows.loc[unjudged, "verdict"] = UNJUDGED
+    few = rows["draws"].between(1, FEWEST_POPULATIONS - 1)
+    rows.loc[few, ["null low", "null high", "p"]] = np.nan
 
-    return _Comparison(loaded, answers, scores, base, untouched, draws, observed, found, depth, how)
+    return _Comparison(
+        loaded, answers, scores, base, untouched, draws, observed, rows, depth, scoring
+    )
 
 
 def _untouched(names: pd.Index, respondents: str) -> pd.DataFrame:
@@ -259,7 +261,7 @@ def _shipped() -> pd.DataFrame:
     table = pd.read_parquet(shipped("null_populations.parquet")).replace({"base": _BASES})
     table = table[~table["size"].isin(["trained"])]
     counts = population_table()["family"].map({v: k for k, v in FAMILIES.items()}).value_counts()
-    both = []
+    weighted = []
     for size in SIZES:
         parts = [
             table[(table["size"] == size) & (table["base"] == base)]
@@ -268,9 +270,9 @@ def _shipped() -> pd.DataFrame:
             * (counts[base] / counts.sum())
             for base in counts.index
         ]
-        both.append(sum(parts).reset_index().assign(size=size, base="both"))
+        weighted.append(sum(parts).reset_index().assign(size=size, base="both"))
 
-    return pd.concat([table, *both]).set_index(["size", "base"])
+    return pd.concat([table, *weighted]).set_index(["size", "base"])
 
 
 def _draws(
@@ -291,7 +293,7 @@ def _draws(
     items = sum(len(questionnaire.items) for questionnaire in loaded[: len(REAL)])
     by_base = {}
 
-    for kind, members, first in number_heads(untouched, populations, seed):
+    for kind, members, first_seed in number_heads(untouched, populations, seed):
         by_base[kind] = by_base["both"] = missing
         if kind == UNKNOWN_BASE:
             continue
@@ -299,7 +301,7 @@ def _draws(
         with contextlib.suppress(PsychometricsError):
             of_base = answers[answers["respondent_id"].isin(members.index)]
             rows = []
-            heads = head_profiles(of_base, members, loaded, populations, first, **how)
+            heads = head_profiles(of_base, members, loaded, populations, first_seed, **how)
             for size, cubes in heads.items():
                 single = cubes[2][:, :, :items].mean(axis=2)
                 draws = evidence_of_draws(*cubes, loaded, EXPECTED)
