@@ -244,7 +244,7 @@ def _print_comparison(comparison, report, pages: list[Path]) -> None:
             typer.echo(name)
             _print_flags(assessment.flags)
 
-    for row in pm.contents.comparison_tables(comparison)["compare-scores"].itertuples():
+    for row in pm.contents.comparison_tables(comparison)["scores"].itertuples():
         typer.echo(f"{row.mark} {row.questionnaire}, {row.scale}: {row.model} {_judged_score(row)}")
 
     for row in comparison.differences.itertuples():
@@ -409,7 +409,7 @@ def _write_files(report, figure, pages: list[Path], cells: list[str], tables: di
 
     write_text(folder.with_suffix(".ipynb"), notebook)
     for name, table in tables.items():
-        write_csv(table, folder / f"tab-{name}.csv")
+        write_csv(table, folder / f"tab-{report.kind}-{name}.csv")
 
 
 def _print_statements(report) -> None:
