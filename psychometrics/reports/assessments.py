@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from ..questionnaires import Questionnaire
+from ..exceptions import ParameterError
+from ..questionnaires import Questionnaire, load_questionnaires
 
 if TYPE_CHECKING:
     from .own_base import UntouchedBase
@@ -170,3 +173,16 @@ class Comparison(_Result):
     def questionnaires(self) -> tuple[Questionnaire, ...]:
         """The questionnaires that all models answered."""
         return self.first.questionnaires
+
+
+def _load_with_scales(
+    questionnaires: str | Path | Questionnaire | Iterable, texts: bool = True
+) -> list[Questionnaire]:
+    """Load questionnaires; refuse one without scales, which has no scores to judge."""
+    loaded = load_questionnaires(questionnaires, texts)
+    for questionnaire in loaded:
+        if not questionnaire.scales:
+            raise ParameterError(
+                f"{questionnaire.id} has no scales: use `psychometrics scores --plot`."
+            )
+    return loaded
