@@ -431,7 +431,7 @@ def _writers(path):
     if path.suffix == ".html":
         return _page(path)
     if path.suffix == ".md":
-        return lambda: pm.checklist.to_markdown(pd.DataFrame({"item": ["x" * 3000]}), path)
+        return lambda: write_text(path, "x" * 3000)
     if path.suffix == ".png":
         return lambda: pm.figures.draw_scores(answers[:70], [pm.load_questionnaire("gad7")], path)
     return lambda: pm.write_answers(answers, path)

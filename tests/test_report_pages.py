@@ -298,7 +298,7 @@ def test_answers_at_random_hardly_ever_pass_by_being_turned_round():
         answers = empty_answers("ipip20", "random", respondents=40, runs=1, seed=seed)
         bias = assess_answers(answers, "ipip20")["bias"]
         one_by_one = [bias[bias["title"] == title] for title in bias["title"]]
-        statuses += [five_tests._turned_answers(scale)["status"] for scale in one_by_one]
+        statuses += [five_tests._turned_answers(scale).status for scale in one_by_one]
 
     assert len(statuses) == 40
     assert statuses.count("passed") <= 4  # 2.5 % of 40, and two standard deviations more

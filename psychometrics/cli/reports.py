@@ -100,31 +100,23 @@ def _profile(
     if base is not None and base != "minilm":
         pm.models.sources.find(base)
 
-    conditions = settings.pop("conditions")
-    assessment = pm.profiles.assess(model, base=base, **settings, **conditions)
+    assessment = pm.profiles.assess(model, base=base, **settings)
     report = pm.contents.report_profile(assessment)
     cells = [
         "import psychometrics as pm",
-        f"assessment = pm.profiles.assess({model!r}, base={base!r}, **{settings | conditions!r})",
+        f"assessment = pm.profiles.assess({model!r}, base={base!r}, **{settings!r})",
         "assessment",
         "assessment.flags",
     ]
-    if pages:
-        figure = pm.pages.draw_scores(assessment)
-        _write_files(report, figure, pages, cells, pm.contents.profile_tables(assessment))
-
-    if as_json:
-        typer.echo(report.to_json())
-        return
-
-    _print_statements(report)
-    for row in assessment.scores.itertuples():
-        typer.echo(f"{row.mark} {row.questionnaire}, {row.title}: {_judged_score(row)}")
+    figure = pm.pages.draw_scores(assessment) if pages else None
+    _write_files(report, figure, pages, cells, pm.contents.profile_tables(assessment))
+    lines = [
+        f"{row.mark} {row.questionnaire}, {row.title}: {_judged_score(row)}"
+        for row in assessment.scores.itertuples()
+    ]
     if not pages:
-        _print_flags(assessment.flags)
-
-    _print_agreement(assessment.agreement)
-    _print_end(report, pages)
+        lines += _flag_lines(assessment.flags)
+    _print_report(report, lines, assessment.agreement, pages, as_json)
 
 
 def _profile_answers(
@@ -153,23 +145,15 @@ def _profile_answers(
         "tables = pm.answer_profiles.assess_answers(answers, questionnaires)",
         'tables["scales"]',
     ]
-    if pages:
-        figure = pm.pages.draw_alphas(tables["scales"], {q.id: q.short_title for q in loaded})
-        saved = pm.contents.answer_tables(answers, tables)
-        _write_files(report, figure, pages, cells, saved)
-
-    if as_json:
-        typer.echo(report.to_json())
-        return
-
-    _print_statements(report)
+    titles = {each.id: each.short_title for each in loaded}
+    figure = pm.pages.draw_alphas(tables["scales"], titles) if pages else None
+    _write_files(report, figure, pages, cells, pm.contents.answer_tables(answers, tables))
+    lines = []
     for row in tables["scales"].itertuples():
         value = f"alpha {row.alpha:.2f} ({row.alpha_low:.2f} to {row.alpha_high:.2f}), "
         value = "" if math.isnan(row.alpha) else value
-        typer.echo(f"{row.questionnaire}, {row.scale}: {value}{row.reading}")
-
-    _print_agreement(tables["agreement"])
-    _print_end(report, pages)
+        lines.append(f"{row.questionnaire}, {row.scale}: {value}{row.reading}")
+    _print_report(report, lines, tables["agreement"], pages, as_json)
 
 
 @app.command("compare", rich_help_panel=_PANEL)
@@ -201,7 +185,6 @@ def _compare(
     if answer_file is None:
         pm.profiles.name_models(models)
         settings = _settings_of_asking(models, questionnaires, against, mode, condition, True)
-        settings |= settings.pop("conditions")
         comparison = pm.comparisons.compare_models(models, **settings)
         command = shlex.join(["psychometrics", "compare", *sys.argv[2:]])
         cells = [
@@ -220,40 +203,27 @@ def _compare(
         ]
 
     report = pm.contents.report_comparison(comparison, command)
-    if pages:
-        cells += ["comparison", "comparison.differences"]
-        figure = pm.pages.draw_scores(comparison)
-        _write_files(report, figure, pages, cells, pm.contents.comparison_tables(comparison))
+    tables = pm.contents.comparison_tables(comparison)
+    cells += ["comparison", "comparison.differences"]
+    figure = pm.pages.draw_scores(comparison) if pages else None
+    _write_files(report, figure, pages, cells, tables)
 
-    if as_json:
-        typer.echo(report.to_json())
-    else:
-        _print_comparison(comparison, report, pages)
+    lines = []
+    for name, assessment in comparison.assessments.items() if not pages else ():
+        lines += [name, *_flag_lines(assessment.flags)]
+    for row in tables["scores"].itertuples():
+        place = f"{row.mark} {row.questionnaire}, {row.scale}: {row.model}"
+        lines.append(f"{place} {_judged_score(row)}")
+    for row in comparison.differences.itertuples():
+        ends = _ends(row.low, row.high, "+.3f")
+        place = f"{row.questionnaire}, {row.scale}: {row.model}"
+        lines.append(f"{place} {row.difference:+.3f} ({ends}), {row.verdict}")
+    _print_report(report, lines, comparison.agreement, pages, as_json)
 
     for name, reason in comparison.failures.items():
         typer.echo(f"psychometrics: {name} could not be asked: {reason}", err=True)
 
     raise typer.Exit(1 if comparison.failures else 0)
-
-
-def _print_comparison(comparison, report, pages: list[Path]) -> None:
-    """Print the sentences, the scores, the differences and the agreement of several models."""
-    _print_statements(report)
-    if not pages:
-        for name, assessment in comparison.assessments.items():
-            typer.echo(name)
-            _print_flags(assessment.flags)
-
-    for row in pm.contents.comparison_tables(comparison)["compare-scores"].itertuples():
-        typer.echo(f"{row.mark} {row.questionnaire}, {row.scale}: {row.model} {_judged_score(row)}")
-
-    for row in comparison.differences.itertuples():
-        ends = _ends(row.low, row.high, "+.3f")
-        place = f"{row.questionnaire}, {row.scale}: {row.model}"
-        typer.echo(f"{place} {row.difference:+.3f} ({ends}), {row.verdict}")
-
-    _print_agreement(comparison.agreement)
-    _print_end(report, pages)
 
 
 @app.command("table", rich_help_panel=_PANEL)
@@ -324,13 +294,7 @@ def _settings_of_asking(
 
     With ``may_fail``, a model that cannot be read is left to the page, which lists it.
     """
-    settings = {
-        "questionnaires": split_names(questionnaires),
-        "against": None if against == "nobody" else against,
-        "mode": mode,
-        "conditions": parse_conditions(condition, mode),
-    }
-    conditions = settings["conditions"]
+    conditions = parse_conditions(condition, mode)
     refuse_secrets(conditions)
     if mode == "human":
         raise ParameterError(
@@ -342,35 +306,27 @@ def _settings_of_asking(
     if store is not None and (not str(store).strip() or Path(str(store)).is_file()):
         raise ParameterError(f"store: {store!r} is not a folder; name one, or a URL.")
 
-    loaded = pm.questionnaires.load_questionnaires(settings["questionnaires"])
-    for questionnaire in loaded:
-        if not questionnaire.scales:
-            raise ParameterError(
-                f"{questionnaire.id} has no scales: use `psychometrics scores --plot`."
-            )
-
-    others = []
-    if settings["against"] not in (None, "default"):
-        others = pm.population(settings["against"])
-
-    asked = pm.modes.mode_named(mode)
+    names = split_names(questionnaires)
+    loaded = pm.questionnaires.load_questionnaires(names)
+    rivals = [] if against in ("nobody", "default") else pm.population(against)
     elsewhere = ("store", "dtype", "device")
-    own = {name: value for name, value in conditions.items() if name not in elsewhere}
-    complete = asked.complete(own)
+    chosen_mode = pm.modes.mode_named(mode)
+    complete = chosen_mode.complete({k: v for k, v in conditions.items() if k not in elsewhere})
     dtype = None if conditions.get("dtype") == "auto" else conditions.get("dtype")
     with pm.models.devices.computing_on(conditions.get("device")):
-        for name in [*models, *others]:
+        for name in [*models, *rivals]:
             try:
-                identity = asked.identify(name, dtype, **complete)
+                identity = chosen_mode.identify(name, dtype, **complete)
             except RespondentError as error:
                 if may_fail and name in models and error.kind != "not found":
                     continue
                 raise
 
             for questionnaire in loaded:
-                asked.check(questionnaire, identity, complete)
+                chosen_mode.check(questionnaire, identity, complete)
 
-    return settings
+    against = None if against == "nobody" else against
+    return {"questionnaires": names, "against": against, "mode": mode} | conditions
 
 
 def _plan_pages(output: Path | None, pdf: bool, default: Path) -> list[Path]:
@@ -395,6 +351,9 @@ def _plan_pages(output: Path | None, pdf: bool, default: Path) -> list[Path]:
 
 def _write_files(report, figure, pages: list[Path], cells: list[str], tables: dict) -> None:
     """Write a page, its results as JSON, its checklist, and its notebook and tables in `runs/`."""
+    if not pages:
+        return
+
     stem = pages[0].stem
     notebook = pm.pages.make_notebook(report, cells)
     pm.pages.write_page(report, figure, pages, notebook)
@@ -409,35 +368,31 @@ def _write_files(report, figure, pages: list[Path], cells: list[str], tables: di
 
     write_text(folder.with_suffix(".ipynb"), notebook)
     for name, table in tables.items():
-        write_csv(table, folder / f"tab-{name}.csv")
+        write_csv(table, folder / f"tab-{report.kind}-{name}.csv")
 
 
-def _print_statements(report) -> None:
-    """Print what may be written, and on a terminal the table of scores and verdicts."""
+def _print_report(report, lines: list[str], agreement, pages: list[Path], as_json: bool) -> None:
+    """Print what may be written, the lines of scores, agreement, tests and files, or JSON."""
+    if as_json:
+        typer.echo(report.to_json())
+        return
+
     for statement in report.statements:
         typer.echo(f"{statement.about}: {statement.text}")
 
-    if not sys.stdout.isatty():
-        return
+    if sys.stdout.isatty():
+        _print_results(report.results)
+    for line in lines:
+        typer.echo(line)
 
-    from rich.console import Console
-    from rich.table import Table
+    typer.echo("agreement of independent respondents:")
+    frame = agreement.dropna(axis=1, how="all")
+    typer.echo(frame.to_string(index=False, float_format="{:.3f}".format))
+    typer.echo(pm.agreement.INDEPENDENT)
 
-    shown = Table(*(column.heading for column in report.results.columns))
-    for row in report.results.rows:
-        shown.add_row(
-            *("" if row[c.key] is None else number(row[c.key], c.form)
-              for c in report.results.columns)
-        )  # fmt: skip
-
-    Console().print(shown, markup=False)
-
-
-def _print_end(report, pages: list[Path]) -> None:
-    """Print the five tests and the files that were written."""
     for test in report.tests:
-        how = f": {test.command}" if test.command else ""
-        typer.echo(f"{test.name} test: {test.status}{how}")
+        command = f": {test.command}" if test.command else ""
+        typer.echo(f"{test.name} test: {test.status}{command}")
 
     if pages:
         files = [*pages, pages[0].with_suffix(".json")]
@@ -445,6 +400,19 @@ def _print_end(report, pages: list[Path]) -> None:
             files.append(pages[0].with_name(f"{pages[0].stem}-checklist.md"))
 
         typer.echo(", ".join(map(str, files)))
+
+
+def _print_results(results) -> None:
+    """Print the table of scores and verdicts on a terminal."""
+    from rich.console import Console
+    from rich.table import Table
+
+    shown = Table(*(column.heading for column in results.columns))
+    for row in results.rows:
+        values = [(row[column.key], column.form) for column in results.columns]
+        shown.add_row(*("" if value is None else number(value, form) for value, form in values))
+
+    Console().print(shown, markup=False)
 
 
 def _command_of_file(
@@ -482,18 +450,13 @@ def _ends(low: float, high: float, form: str) -> str:
     return "no interval" if math.isnan(low) else f"{low:{form}} to {high:{form}}"
 
 
-def _print_flags(flags) -> None:
-    """Print the evidence for and against interpreting the scores."""
+def _flag_lines(flags) -> list[str]:
+    """Return the evidence for and against interpreting the scores, line by line."""
+    lines = []
     for row in flags.itertuples():
         place = f"{row.questionnaire}, {row.scale}" if row.scale else row.questionnaire
-        typer.echo(f"  {row.mark} {place}, {row.check}: {row.words}")
-
-
-def _print_agreement(table) -> None:
-    """Print how well respondents agree about items, with the null, or why they cannot."""
-    typer.echo("agreement of independent respondents:")
-    typer.echo(table.dropna(axis=1, how="all").to_string(index=False, float_format="{:.3f}".format))
-    typer.echo(pm.agreement.INDEPENDENT)
+        lines.append(f"  {row.mark} {place}, {row.check}: {row.words}")
+    return lines
 
 
 def _read_file(file: Path, questionnaires: str, mode: str, condition: list[str] | None):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Annotated
 
@@ -34,10 +35,11 @@ def _serve(
     The models are random, first-option, middle, agrees, extreme, habit-SEED, desirable,
     repeats-last, simulated-TRAIT=VALUE, impostor-BASE-SEED and people-SAMPLE.
     """
-    from ..serving.server import NullServer, environment_key, serve  # loads pandas
+    from ..serving.server import NullServer, environment_key  # loads pandas
 
     server = NullServer(
         host, port, questionnaires or (), environment_key(), public=public, repeats=repeats
     )
     typer.echo(f"{server.url} answers; stop it with Ctrl-C. Models: {server.url}/models")
-    serve(server)
+    with contextlib.suppress(KeyboardInterrupt):
+        server.serve_forever()

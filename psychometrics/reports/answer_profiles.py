@@ -19,9 +19,10 @@ from ..measures.ordinal import polychoric
 from ..measures.reliability import alpha, alphas
 from ..measures.scoring import item_scores, keyed_items, scale_scores
 from ..measures.styles import empty_answers, response_styles
-from ..questionnaires import Questionnaire, load_questionnaires
+from ..questionnaires import Questionnaire
 from ..questionnaires.answers import IDENTITY
 from .agreement import agreement_table
+from .assessments import _load_with_scales
 from .rules import ENOUGH_RESPONDENTS, _item_means, flags, verdict
 
 # Number of simulated respondents for the alpha of a habit.
@@ -104,11 +105,9 @@ def assess_answers(
     check_columns(answers, IDENTITY, ["value"])
     answers = answers.copy(deep=False)
     answers.attrs = {}  # pandas copies them at every step
-    loaded = load_questionnaires(questionnaires, texts=False)
+    loaded = _load_with_scales(questionnaires, texts=False)
     parts: dict[str, list[pd.DataFrame]] = {}
     for questionnaire in loaded:
-        if not questionnaire.scales:
-            raise ParameterError(f"{questionnaire.id} has no scales: use `psychometrics scores`.")
         answered = answers[answers["questionnaire"] == questionnaire.id]
         if answered.empty:
             raise ParameterError(f"There are no answers to {questionnaire.id}; leave it out.")
@@ -134,7 +133,10 @@ def _scales(
     answers: pd.DataFrame, items: pd.DataFrame, questionnaire: Questionnaire
 ) -> pd.DataFrame:
     runs = answers.groupby("respondent_id")["run"].nunique().max()
-    habitual = _habitual(questionnaire, min(int(runs), _MOST_RUNS))
+    # a mean over runs has less error than one run, so habits alone give it a higher alpha
+    repeats = min(int(runs), _MOST_RUNS)
+    habits = empty_answers(questionnaire, "habit", respondents=_HABITUAL, runs=repeats)
+    habitual = _item_means(item_scores(habits))
     scores = scale_scores(answers, questionnaire)
     means = mean_table(scores, "score", ["scale"], "respondent_id").set_index("scale")
     of_respondents = scores.groupby(["scale", "respondent_id"])["score"].mean()
@@ -158,15 +160,6 @@ def _scales(
         rows.append(row | {"reading": _reading(row)})
 
     return pd.DataFrame(rows)
-
-
-def _habitual(questionnaire: Questionnaire, runs: int) -> pd.DataFrame:
-    """Return item scores of respondents with a habit, averaged over the given number of runs.
-
-    A mean over runs has less error than one run, so habits alone give it a higher alpha.
-    """
-    answers = empty_answers(questionnaire, "habit", respondents=_HABITUAL, runs=runs)
-    return _item_means(item_scores(answers))
 
 
 def _alpha_of(keyed: pd.DataFrame) -> dict[str, float]:

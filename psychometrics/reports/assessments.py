@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from ..questionnaires import Questionnaire
+from ..exceptions import ParameterError
+from ..questionnaires import Questionnaire, load_questionnaires
 
 if TYPE_CHECKING:
     from .own_base import UntouchedBase
 
 
+class _Result:
+    """A result that Jupyter shows as its page does."""
+
+    def _repr_html_(self) -> str:
+        """Return the sentences, the figure, the tests and the table."""
+        import psychometrics as pm
+
+        return pm.pages.render_fragment(self)
+
+
 @dataclass(frozen=True)
-class Assessment:
+class Assessment(_Result):
     """A respondent's scores, judged by the rules, and the tables that the verdicts rest on.
 
     A table that does not apply, or that could not be computed, is None; ``asked`` then has the
@@ -86,6 +99,18 @@ class Assessment:
         """The response mode, or ``file`` if nobody was asked."""
         return str(self.settings.get("mode", "file"))
 
+    @property
+    def scale_names(self) -> dict[tuple[str, str], str]:
+        """The titles of scales after those of their questionnaires, by the ids of both."""
+        names = {}
+        for each in self.questionnaires:
+            for scale in each.scales:
+                is_same = scale.title == each.short_title
+                name = scale.title if is_same else f"{each.short_title}, {scale.title}"
+                names[each.id, scale.id] = name
+
+        return names
+
     def short_title(self, questionnaire: str) -> str:
         """Return the short title of a questionnaire, by its id."""
         titles = {each.id: each.short_title for each in self.questionnaires}
@@ -114,15 +139,9 @@ class Assessment:
 
         return shlex.join(map(str, words))
 
-    def _repr_html_(self) -> str:
-        """Return the sentences, the figure, the tests and the table, as Jupyter shows them."""
-        import psychometrics as pm
-
-        return pm.pages.render_fragment(self)
-
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(_Result):
     """Several models' assessments, with the paired differences from the first model.
 
     Parameters
@@ -146,12 +165,24 @@ class Comparison:
     read: pd.DataFrame | None = None
 
     @property
+    def first(self) -> Assessment:
+        """The assessment of the first model, with which the others are compared."""
+        return next(iter(self.assessments.values()))
+
+    @property
     def questionnaires(self) -> tuple[Questionnaire, ...]:
         """The questionnaires that all models answered."""
-        return next(iter(self.assessments.values())).questionnaires
+        return self.first.questionnaires
 
-    def _repr_html_(self) -> str:
-        """Return the sentences, the figure, the tests and the table, as Jupyter shows them."""
-        import psychometrics as pm
 
-        return pm.pages.render_fragment(self)
+def _load_with_scales(
+    questionnaires: str | Path | Questionnaire | Iterable, texts: bool = True
+) -> list[Questionnaire]:
+    """Load questionnaires; refuse one without scales, which has no scores to judge."""
+    loaded = load_questionnaires(questionnaires, texts)
+    for questionnaire in loaded:
+        if not questionnaire.scales:
+            raise ParameterError(
+                f"{questionnaire.id} has no scales: use `psychometrics scores --plot`."
+            )
+    return loaded

@@ -28,8 +28,9 @@ from ..measures.printed import (
     reconstruct_answers,
     repeated_answers_test,
 )
-from ..questionnaires import Questionnaire, load_questionnaire, questionnaire_names
-from .report import Column, Report, Statement, Table
+from ..questionnaires import load_questionnaire, questionnaire_names
+from .contents import make_table
+from .report import Report, Statement
 from .sentences import show_p
 
 _Text = Annotated[str, BeforeValidator(str)]
@@ -178,14 +179,12 @@ def report_audit(findings: pd.DataFrame, title: str = "", command: str = "") -> 
     columns = {"name": "Line", "verdict": "Result", "check": "Check", "sentence": "Why"}
     marks = findings["result"].map(_MARKS)
     rows = findings.assign(verdict=findings["result"], case=findings["result"], mark=marks)
-    results = Table(
-        name="findings",
-        title="All checks",
-        columns=[Column(key=key, heading=heading) for key, heading in columns.items()],
-        rows=rows[[*columns, "case", "mark"]].to_dict("records"),
-        note="Numbers that do not fit may be a typing error, or were made otherwise than the table "
-        "says. Numbers that a habit explains may still come from the trait.",
+    note = (
+        "Numbers that do not fit may be a typing error, or were made otherwise than the table "
+        "says. Numbers that a habit explains may still come from the trait."
     )
+    rows = rows[[*columns, "case", "mark"]]
+    results = make_table("findings", "All checks", rows, columns, note)
     about = f"{len(findings)} checks of {len(statements)} printed lines, without the answers"
     return Report(kind="audit", title=title, about=about, statements=statements, tests=[],
                   results=results, command=command)  # fmt: skip
@@ -402,7 +401,6 @@ def _check_repeats(row: PrintedScale) -> Iterator[Finding]:
 def _printed_scales(table: str | Path | pd.DataFrame) -> dict[str, PrintedScale]:
     """Read and check the rows, and fill them from questionnaires that are known here."""
     rows: dict[str, PrintedScale] = {}
-    questionnaires: dict[str, Questionnaire] = {}
     for place, values in _records(table):
         try:
             row = PrintedScale.model_validate(values)
@@ -414,10 +412,9 @@ def _printed_scales(table: str | Path | pd.DataFrame) -> dict[str, PrintedScale]
         if row.name in rows:
             raise ParameterError(f"{place}: the name {row.name!r} occurs twice: rename one.")
         if row.questionnaire is not None:
-            if row.questionnaire not in questionnaires:
-                questionnaires[row.questionnaire] = _load_shipped(row)
-            row = _filled(row, questionnaires[row.questionnaire])
-        rows[row.name] = _check_consistency(row, place)
+            row = _fill_from_questionnaire(row, row.questionnaire)
+        _check_consistency(row, place)
+        rows[row.name] = row if row.score else row.model_copy(update={"score": "mean"})
 
     for row in rows.values():
         if row.correlates_with is not None and row.correlates_with not in rows:
@@ -451,23 +448,20 @@ def _records(table: str | Path | pd.DataFrame) -> Iterator[tuple[str, dict[str, 
         yield place, {name: value for name, value in values.items() if str(value) not in _EMPTY}
 
 
-def _load_shipped(row: PrintedScale) -> Questionnaire:
-    name = row.questionnaire or ""
+def _fill_from_questionnaire(row: PrintedScale, name: str) -> PrintedScale:
+    """Fill what is missing from a questionnaire that is known here."""
     if name not in questionnaire_names():
         raise ParameterError(
-            f"{row.name}: questionnaire {name!r} is not known here: leave it out, and "
-            "give items, reverse_keyed, lowest and highest."
+            f"{row.name}: questionnaire {name!r} is not known here: leave it out, and give items, "
+            "reverse_keyed, lowest and highest."
         )
-    return load_questionnaire(name, texts=False)
 
+    questionnaire = load_questionnaire(name, texts=False)
+    names = [scale.id for scale in questionnaire.scales]
+    if row.scale is None and len(names) != 1:
+        raise ParameterError(f"{row.name}: scale: give one of {', '.join(names)}.")
 
-def _filled(row: PrintedScale, questionnaire: Questionnaire) -> PrintedScale:
-    """Fill what is missing from a questionnaire that is known here."""
-    titles = [scale.id for scale in questionnaire.scales]
-    if row.scale is None and len(titles) != 1:
-        raise ParameterError(f"{row.name}: scale: give one of {', '.join(titles)}.")
-
-    scale = questionnaire.scale(row.scale or titles[0])
+    scale = questionnaire.scale(row.scale or names[0])
     values: dict[str, Any] = {
         "scale": scale.id,
         "items": len(scale.items),
@@ -486,7 +480,7 @@ def _filled(row: PrintedScale, questionnaire: Questionnaire) -> PrintedScale:
     return row.model_copy(update=missing)
 
 
-def _check_consistency(row: PrintedScale, place: str) -> PrintedScale:
+def _check_consistency(row: PrintedScale, place: str) -> None:
     """Refuse values of one row that contradict each other."""
     pairs = [
         ("reverse_keyed", row.reverse_keyed, "items", row.items),
@@ -502,4 +496,3 @@ def _check_consistency(row: PrintedScale, place: str) -> PrintedScale:
         raise ParameterError(f"{place}: r and correlates_with belong together: give both.")
     if row.t is not None and row.f is not None:
         raise ParameterError(f"{place}: t and f are the same test: give one of them.")
-    return row if row.score else row.model_copy(update={"score": "mean"})

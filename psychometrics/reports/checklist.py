@@ -6,17 +6,14 @@ Fourteen items are the core items of GUIDE-LLM, in our words; this book adds fou
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from .. import __version__
 from ..checks import check_columns
-from ..data import shipped, write_text
-from ..formats import markdown_table
+from ..data import shipped
 
-_STATUSES = ("known", "to be added by the author", "missing")
-"""The statuses of an item: answered, left to the author, or missing from the record."""
 _LOCAL = ("nli", "mlm", "nsp", "acceptability", "causal")
 """The modes that use only models on this machine; other modes may ask an endpoint."""
 _PAGE = f"the notebook beside this page, for psychometrics {__version__}"
@@ -49,9 +46,10 @@ def checklist(known: Mapping[str, str]) -> pd.DataFrame:
     table = pd.read_csv(shipped("checklist.csv"), index_col="item")
     table["answer"] = pd.Series(known, dtype=object).reindex(table.index).fillna("")
 
-    by_author = table["known_by"] == "author"
-    table["status"] = by_author.map({True: _STATUSES[1], False: _STATUSES[2]})
-    table.loc[table["answer"] != "", "status"] = _STATUSES[0]
+    table["status"] = np.where(
+        table["known_by"] == "author", "to be added by the author", "missing"
+    )
+    table.loc[table["answer"] != "", "status"] = "known"
 
     return table[["asks", "status", "answer", "source"]]
 
@@ -107,28 +105,6 @@ def of_answers(answers: pd.DataFrame) -> pd.DataFrame:
     known["N.1"] = "random answers, and respondents with nothing but a habit"
     known["N.3"] = f"{respondents} respondents; {runs} runs, averaged for each respondent"
     return checklist(known)
-
-
-def to_markdown(table: pd.DataFrame, path: str | Path) -> None:
-    """Write a checklist as a Markdown table.
-
-    Parameters
-    ----------
-    table : DataFrame
-        The checklist, as :func:`checklist` returns it, with or without its index.
-    path : str or Path
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "checklist.md"
-    >>> to_markdown(checklist({}), path)
-    >>> path.read_text().splitlines()[2]
-    '| A.1 | What the language models were used for | to be added by the author |  | GUIDE-LLM |'
-    """
-    frame = table if "item" in table else table.reset_index()
-    rows = frame.fillna("").astype(str).to_numpy().tolist()
-    write_text(Path(path), markdown_table([list(frame.columns), *rows]))
 
 
 def describe_asking(mode: str, questionnaires: Iterable[str]) -> dict[str, str]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
+import yaml
 
 from ..formats import number
 from ..questionnaires import Questionnaire
@@ -24,39 +27,6 @@ from .sentences import (
     state_scales_of_answers,
 )
 
-_AGREEMENT = {
-    "about": "questionnaire",
-    "respondents": ("respondents", "d"),
-    "items": ("items", "d"),
-    "agreement": ("agreement", ".3f"),
-    "low": ("95 % from", ".3f"),
-    "high": ("to", ".3f"),
-    "null": ("dealt at random, up to", ".3f"),
-    "p": ("p", "p"),
-    "scale_by_key": ("of it, scale by key", ".3f"),
-    "share": ("share", ".0%"),
-    "p_beyond": ("p beyond", "p"),
-    "with_others": ("this model with others", ".3f"),
-    "null_with_others": ("its answers dealt at random, up to", ".3f"),
-    "note": "note",
-}
-_AGREEMENT_NOTE = (
-    "Agreement is the mean correlation of item scores over pairs of respondents. Scale by key is "
-    "the part that lies between items of different scales or keys; p beyond tests the rest. "
-)
-_FLAGS_NOTE = (
-    "✗ means that the score must not be interpreted, ! that it needs a reservation, ✓ that the "
-    "check speaks for it, – that it could not be tested."
-)
-_RULES_NOTE = (
-    "The rules are the same for all models. A model that knows nothing gets ✓ on any scale of this "
-    "page with a probability of at most 5 %. Even a score without flags may not measure what its "
-    "name says."
-)
-_CHECKLIST_NOTE = (
-    "Items A.1 to G.1 are the core items of GUIDE-LLM (llm-checklist.com), in our words; N.1 to "
-    "N.4 are added. An item is known from the record, has to be added by the author, or is missing."
-)
 _READINGS = {
     "no alpha": ("no score", "No alpha"),
     "no more consistent than independent answers": ("fails", "As random answers"),
@@ -65,55 +35,10 @@ _READINGS = {
 }
 _MARKS = {"no score": "✗", "fails": "✗", "passes": "✓", "placebo": "–"}
 
-# Tables on which verdicts about answers rest: name, title, columns and note, by their key.
-_DETAILS_OF_ANSWERS: dict[str, tuple[str, str, dict, str]] = {
-    "scales": (
-        "coefficients", "Other coefficients.",
-        {"about": "questionnaire", "title": "scale", "items": ("items", "d"),
-         "reversed": ("reversed", "d"), "alpha_ordinal": ("ordinal alpha", ".2f"),
-         "omega_total": ("omega total", ".2f"),
-         "omega_hierarchical": ("omega hierarchical", ".2f"),
-         "reliability_graded": ("graded reliability", ".2f"), "at_limit": "at a limit"},
-        "Report alpha for sums of answers. Ordinal alpha describes tendencies behind answers "
-        "to few options. Where omega hierarchical is much lower than omega total, the sum "
-        "mixes several things. Graded reliability is of abilities in a graded response model; "
-        "use it only if no item is at a limit.",
-    ),
-    "runs": (
-        "runs", "Runs are not respondents.",
-        {"about": "questionnaire", "title": "scale", "units": ("respondents", "d"),
-         "rows": ("rows", "d"), "between": ("variance between", ".3f"),
-         "within": ("within", ".3f"), "share": ("share between respondents", ".2f"),
-         "low": ("95 % from", ".2f"), "high": ("to", ".2f"),
-         "effective": ("independent rows", ".1f")},
-        "A thousand runs of one model tell much about that model and nothing about others.",
-    ),
-    "bias": (
-        "bias", "Trait or bias?",
-        {"about": "questionnaire", "title": "scale", "n": ("respondents", "d"),
-         "bias": ("share of bias", ".2f"), "low": ("95 % from", ".2f"), "high": ("to", ".2f"),
-         "random_low": ("random answers from", ".2f"), "random_high": ("to", ".2f"),
-         "habit": ("a habit", ".2f"), "error_part": ("error", ".2f"),
-         "alpha": ("alpha", ".2f"), "alpha_raw": ("alpha unreversed", ".2f")},
-        "A trait pushes answers to plain and to reversed items apart; a bias pushes both the "
-        "same way. If alpha without reversing is as high as alpha, it is not evidence of the "
-        "trait.",
-    ),
-    "styles": (
-        "styles", "Ways of answering.",
-        {"about": "questionnaire", "who": "respondents", "agreeing": ("agreeing", ".2f"),
-         "acquiescence": ("acquiescence", ".2f"), "extreme": ("extreme", ".2f"),
-         "middle": ("middle", ".2f"), "commonest": ("commonest", ".2f")},
-        "Agreeing and acquiescence run from −1 to 1; the others are shares of answers.",
-    ),
-    "verdicts": (
-        "verdicts", "Single respondents.",
-        {"about": "questionnaire", "scale_title": "scale", "judged": ("judged", "d"),
-         "✗": ("✗ not to be interpreted", "d"), "!": ("! with reservations", "d"),
-         "✓": ("✓ no flag", "d")},
-        "Each respondent is judged by its own answers; of more than 40, 40 are drawn.",
-    ),
-}  # fmt: skip
+
+_TABLES: dict[str, dict[str, Any]] = yaml.safe_load(
+    (Path(__file__).parent / "templates" / "tables.yml").read_text(encoding="utf-8")
+)
 
 
 def make_table(
@@ -154,6 +79,13 @@ def make_table(
     return Table(name=name, title=title, columns=shown, rows=rows, note=note)
 
 
+def _show(name: str, frame: pd.DataFrame, **changes: Any) -> Table:
+    """Return a table as the file ``tables.yml`` describes it, but for changes."""
+    form = _TABLES[name] | changes
+    note = form.get("note", "").format(independent=INDEPENDENT)
+    return make_table(name, form["title"], frame, form["columns"], note)
+
+
 def _plain_value(value: object) -> str | float | int | bool | None:
     """Return a cell as JSON can hold it."""
     if hasattr(value, "item"):
@@ -176,23 +108,23 @@ def report_profile(assessment: Assessment) -> Report:
     >>> report.statements[0].text
     "Do not write about this model's anxiety: it gave the same answer to every item."
     """
-    how = assessment.asked["how"] if assessment.asked is not None else pd.Series(dtype=str)
-    title = how.get("respondent", "a respondent")
-    parts = [f"mode {assessment.mode}", how.get("asked", ""), how.get("null respondents", "")]
-    unread = how.get("refused or unreadable", "0")
+    conditions = assessment.asked["how"] if assessment.asked is not None else pd.Series(dtype=str)
+    title = conditions.get("respondent", "a respondent")
+    parts = [f"mode {assessment.mode}", conditions.get("asked", "")]
+    parts.append(conditions.get("null respondents", ""))
+    unread = conditions.get("refused or unreadable", "0")
     if unread != "0":
         parts.append(f"{unread} answers refused or unreadable")
 
-    details = [_people(assessment), _flags(assessment.flags, assessment), *_learnt(assessment)]
-    checklist = None
-    if assessment.asked is not None:
-        names = [each.id for each in assessment.questionnaires]
-        checklist = make_checklist(of_profile(assessment.asked, names))
-        asked = assessment.asked.reset_index()
-        details.append(
-            make_table("asked", "How it was asked.", asked, {"what": "what", "how": "how"})
-        )
+    frames = profile_tables(assessment)
+    if "norms" in frames:
+        norms = frames["norms"]
+        keys = zip(norms["questionnaire"], norms["scale"], strict=True)
+        titles = _scale_titles(assessment.questionnaires)
+        about = [f"{assessment.short_title(key[0])}, {titles[key]}" for key in keys]
+        frames["norms"] = norms.assign(about=about)
 
+    names = ("norms", "flags", "agreement", "kernel", "sizes", "rules", "asked")
     return Report(
         kind="profile",
         title=title,
@@ -200,8 +132,8 @@ def report_profile(assessment: Assessment) -> Report:
         statements=_statements({title: assessment}),
         tests=examine_model(assessment),
         results=_results({title: assessment}),
-        details=[table for table in details if table is not None and table.rows],
-        checklist=checklist,
+        details=_make_details(frames, names, assessment.questionnaires),
+        checklist=_show("checklist", frames["checklist"]) if "checklist" in frames else None,
         command=assessment.command(),
     )
 
@@ -245,20 +177,13 @@ def _results(assessments: Mapping[str, Assessment]) -> Table:
 
     frame = pd.DataFrame(rows)
     frame["mark"] = frame["case"].map(_MARKS).fillna("!")
-    columns = {"verdict": "verdict", "about": "questionnaire", "scale_title": "scale"}
+    columns = dict(_TABLES["scores"]["columns"])
     if len(assessments) > 1:
-        columns["model"] = "model"
         frame = frame.sort_values("questionnaire", kind="stable", key=_first_places)
+    else:
+        del columns["model"]
 
-    columns |= {
-        "score": ("score", ".3f"),
-        "interval": "95 % interval",
-        "impostors": "impostors as far from zero",
-        "place": ("others below", ".0%"),
-        "n": ("items", "d"),
-    }
-    note = "The interval is over items: other items of the same kind would give other scores."
-    return make_table("scores", "Scores and verdicts.", frame, columns, note)
+    return _show("scores", frame, columns=columns)
 
 
 def _first_places(names: pd.Series) -> pd.Series:
@@ -273,99 +198,35 @@ def _interval(low: float, high: float) -> str:
     return f"{number(low, '.3f')} to {number(high, '.3f')}"
 
 
-def _people(assessment: Assessment) -> Table | None:
-    """Return the comparison with people's norms."""
-    if assessment.norms is None:
-        return None
-
-    titles = {
-        (each.id, scale.id): f"{each.short_title}, {scale.title}"
-        for each in assessment.questionnaires
-        for scale in each.scales
-    }
-    norms = assessment.norms
-    keys = zip(norms["questionnaire"], norms["scale"], strict=True)
-    norms = norms.assign(about=[titles[key] for key in keys])
-    columns = {
-        "about": "scale",
-        "group": "people",
-        "mean": ("this model", ".2f"),
-        "norm_mean": ("their mean", ".2f"),
-        "norm_sd": ("their SD", ".2f"),
-        "norm_n": ("n", ",.0f"),
-        "delta": ("distance (SD)", "+.2f"),
-        "p": ("p", "p"),
-    }
-    note = (
-        "p is the share of people who would be as far from their mean as the model, counted as one "
-        "more person. A score near the norm does not make the model such a person."
-    )
-    return make_table("norms", "The scores and people's norms.", norms, columns, note)
+def _scale_titles(questionnaires: Iterable[Questionnaire]) -> dict[tuple[str, str], str]:
+    """Return the titles of scales, by the ids of their questionnaire and their own."""
+    return {(each.id, scale.id): scale.title for each in questionnaires for scale in each.scales}
 
 
-def _flags(flags: pd.DataFrame, assessment: Assessment, model: bool = False) -> Table:
-    """Return the checks on which the verdicts rest."""
-    titles = {scale.id: scale.title for each in assessment.questionnaires for scale in each.scales}
-    about = [assessment.short_title(name) for name in flags["questionnaire"]]
-    frame = flags.assign(about=about, scale_title=flags["scale"].map(titles).fillna("all scales"))
-    columns = {"mark": "mark", "about": "questionnaire", "scale_title": "scale"}
-    columns |= {"model": "model"} if model else {}
-    columns |= {"check": "check", "words": "what was found"}
-    return make_table("flags", "The checks behind the verdicts.", frame, columns, _FLAGS_NOTE)
+def _make_details(
+    frames: Mapping[str, pd.DataFrame],
+    names: Iterable[str],
+    questionnaires: Sequence[Questionnaire],
+) -> list[Table]:
+    """Return the named tables as pages show them, without empty ones; add the titles of ids."""
+    titles = {each.id: each.short_title for each in questionnaires}
+    scale_titles = _scale_titles(questionnaires)
+    details = []
+    for name in names:
+        frame = frames.get(name, pd.DataFrame())
+        if frame.empty:
+            continue
 
+        columns = _TABLES[name]["columns"]
+        if "about" in columns and "about" not in frame:
+            frame = frame.assign(about=frame["questionnaire"].map(titles))
+        if "scale_title" in columns:
+            keys = zip(frame["questionnaire"], frame["scale"], strict=True)
+            frame = frame.assign(scale_title=[scale_titles.get(k, "all scales") for k in keys])
 
-def _agreement(table: pd.DataFrame, titles: Mapping[str, str]) -> Table:
-    """Return the agreement of respondents."""
-    frame = table.assign(about=table["questionnaire"].map(titles).fillna(table["questionnaire"]))
-    title = "Agreement of independent respondents."
-    return make_table("agreement", title, frame, _AGREEMENT, _AGREEMENT_NOTE + INDEPENDENT)
+        details.append(_show(name, frame))
 
-
-def _learnt(assessment: Assessment) -> list[Table | None]:
-    """Return the tables about agreement, about models that learnt nothing, and the rules."""
-    tables = []
-    titles = {each.id: each.short_title for each in assessment.questionnaires}
-    if assessment.agreement is not None:
-        tables.append(_agreement(assessment.agreement, titles))
-
-    if assessment.kernel is not None:
-        columns = {
-            "statistic": "statistic", "scale": "scale", "other": "with", "value": ("value", ".2f"),
-            "low": ("95 % from", ".2f"), "high": ("to", ".2f"),
-        }  # fmt: skip
-        note = (
-            "One model has no alpha and no correlation of scales. Before you report them for "
-            "several models on this base, compare them with these values of untrained answering "
-            "layers; the intervals are for samples of 24."
-        )
-        title = "Reliability and correlations if nothing had been learnt."
-        tables.append(make_table("kernel", title, assessment.kernel, columns, note))
-
-    if assessment.sizes is not None:
-        columns = {
-            "questionnaire": "questionnaire", "respondents": "respondents",
-            "million parameters": ("million parameters", ".0f"),
-            "silhouette": ("silhouette", ".2f"), "silhouette low": ("95 % from", ".2f"),
-            "silhouette high": ("to", ".2f"), "alpha": ("alpha", ".2f"),
-            "alpha low": ("95 % from", ".2f"), "alpha high": ("to", ".2f"),
-        }  # fmt: skip
-        note = (
-            "The silhouette says how well opposite words are told apart. The size of an untrained "
-            "answering layer is arbitrary, so three sizes are shown, and the three bases nearest "
-            "in size. The values do not always rise with size, so these rows are not a norm."
-        )
-        title = "Models that know nothing, on this base and on others."
-        tables.append(make_table("sizes", title, assessment.sizes, columns, note))
-
-    tables.append(_rules(assessment.base is not None))
-    return tables
-
-
-def _rules(to_prompts: bool) -> Table:
-    """Return the rules of the verdicts."""
-    frame = rules(to_prompts).reset_index()
-    columns = {"check": "check", "mark": "mark", "when": "when"}
-    return make_table("rules", "The rules.", frame, columns, _RULES_NOTE)
+    return details
 
 
 def make_checklist(table: pd.DataFrame) -> Table:
@@ -377,10 +238,7 @@ def make_checklist(table: pd.DataFrame) -> Table:
     >>> len(make_checklist(checklist({})).rows)
     18
     """
-    columns = {"item": "item", "asks": "asks", "status": "status", "answer": "answer"}
-    columns["source"] = "source"
-    frame = table.reset_index()
-    return make_table("checklist", "The reporting checklist.", frame, columns, _CHECKLIST_NOTE)
+    return _show("checklist", table.reset_index())
 
 
 def report_comparison(comparison: Comparison, command: str = "") -> Report:
@@ -395,45 +253,38 @@ def report_comparison(comparison: Comparison, command: str = "") -> Report:
     'minilm-mnli-l3-s16 and minilm-snli-l3-s17'
     """
     assessments = comparison.assessments
-    first = next(iter(assessments))
-    assessment = assessments[first]
-    titles = {each.id: each.short_title for each in comparison.questionnaires}
-    scales = {
-        (each.id, scale.id): scale.title
-        for each in comparison.questionnaires
-        for scale in each.scales
-    }
+    questionnaires = comparison.questionnaires
+    titles = {each.id: each.short_title for each in questionnaires}
+    scale_titles = _scale_titles(questionnaires)
     gaps = comparison.differences
     keys = zip(gaps["questionnaire"], gaps["scale"], strict=True)
-    gaps = gaps.assign(about=gaps["questionnaire"].map(titles), title=[scales[key] for key in keys])
-    columns = {
-        "verdict": "verdict", "about": "questionnaire", "title": "scale", "model": "model",
-        "difference": (f"difference from {first}", "+.3f"), "low": ("95 % from", "+.3f"),
-        "high": ("to", "+.3f"), "n": ("items", "d"), "null": ("heads differ", ".0%"),
-    }  # fmt: skip
-    note = (
-        "The models answered the same items, so the intervals are paired over items. Heads differ "
-        "is the share of pairs of models that know nothing that differ at least as clearly. A "
-        "difference is not evidence that the models differ in a trait."
+    gaps = gaps.assign(
+        about=gaps["questionnaire"].map(titles), title=[scale_titles[key] for key in keys]
     )
-    flags = pd.concat({name: each.flags for name, each in assessments.items()}, names=["model"])
-    details = [
-        make_table("differences", "Differences from the first model.", gaps, columns, note),
-        _flags(flags.reset_index("model"), assessment, model=True),
-        _agreement(comparison.agreement, titles),
-        _rules(assessment.base is not None),
-        *_how_compared(comparison),
-    ]
+
+    frames = comparison_tables(comparison)
+    if "read" in frames:
+        frames["read"] = _hide_zeros(frames["read"])
+    names = ("flags", "agreement", "rules", "failed", "read")
+    details = _make_details(frames, names, questionnaires)
+    if len(gaps):
+        columns = dict(_TABLES["differences"]["columns"])
+        columns["difference"] = (f"difference from {next(iter(assessments))}", "+.3f")
+        details.insert(0, _show("differences", gaps, columns=columns))
+
+    if "asked" in frames:
+        title = "How the models were asked."
+        details.append(_show("asked", frames["asked"], title=title))
+
+    *earlier, last = assessments
     return Report(
         kind="compare",
-        title=" and ".join([", ".join([*assessments][:-1]), [*assessments][-1]])
-        if len(assessments) > 1
-        else first,
-        about=f"mode {assessment.mode} · {', '.join(titles.values())}",
+        title=f"{', '.join(earlier)} and {last}" if earlier else last,
+        about=f"mode {comparison.first.mode} · {', '.join(titles.values())}",
         statements=[*_state_gaps(gaps, assessments), *_statements(assessments)],
         tests=examine_models(assessments),
         results=_results(assessments),
-        details=[table for table in details if table.rows],
+        details=details,
         command=command,
     )
 
@@ -441,9 +292,14 @@ def report_comparison(comparison: Comparison, command: str = "") -> Report:
 def _state_gaps(gaps: pd.DataFrame, assessments: Mapping[str, Assessment]) -> list[Statement]:
     """Return the statements about differences; scales of one verdict share one."""
     first = next(iter(assessments))
+    crossed = {
+        (name, row.questionnaire, row.scale)
+        for name, assessment in assessments.items()
+        for row in assessment.scores[assessment.scores["mark"] == "✗"].itertuples()
+    }
     unread = [
-        ", ".join(n for n in (first, row["model"]) if _is_unread(assessments[n].scores, row))
-        for _, row in gaps.iterrows()
+        ", ".join(n for n in (first, row.model) if (n, row.questionnaire, row.scale) in crossed)
+        for row in gaps.itertuples()
     ]
     keys = ["model", "about", "verdict", "unread"]
     statements = []
@@ -459,36 +315,9 @@ def _state_gaps(gaps: pd.DataFrame, assessments: Mapping[str, Assessment]) -> li
     return statements
 
 
-def _is_unread(scores: pd.DataFrame, row: pd.Series) -> bool:
-    """Return whether a model's score on the row's scale must not be interpreted."""
-    is_scale = (scores[["questionnaire", "scale"]] == row[["questionnaire", "scale"]]).all(axis=1)
-    return bool((scores.loc[is_scale, "mark"] == "✗").any())
-
-
-def _how_compared(comparison: Comparison) -> list[Table]:
-    """Return how the models were asked, what was read, and which models failed."""
-    tables = []
-    if comparison.failures:
-        frame = pd.DataFrame(comparison.failures.items(), columns=["model", "reason"])
-        columns = {"model": "model", "reason": "reason"}
-        tables.append(make_table("failed", "Models that could not be asked.", frame, columns))
-
-    if comparison.read is not None:
-        tables.append(_read(comparison.read))
-        return tables
-
-    asked = {name: each.asked for name, each in comparison.assessments.items()}
-    frame = pd.concat(asked, names=["model"]).reset_index()
-    columns = {"model": "model", "what": "what", "how": "how"}
-    tables.append(make_table("asked", "How the models were asked.", frame, columns))
-    return tables
-
-
-def _read(read: pd.DataFrame) -> Table:
-    """Return what was read from a table of answers; a count of nothing is not shown."""
-    frame = read.assign(count=read["count"].astype(object).where(read["count"] > 0))
-    columns = {"what": "what", "count": ("number", "d"), "said": "what was decided or left out"}
-    return make_table("read", "What was read, and what was left out.", frame, columns)
+def _hide_zeros(read: pd.DataFrame) -> pd.DataFrame:
+    """Return the notes on what was read without counts of nothing."""
+    return read.assign(count=read["count"].astype(object).where(read["count"] > 0))
 
 
 def report_answers(
@@ -521,6 +350,7 @@ def report_answers(
     >>> report.statements[0].case
     'fails'
     """
+    questionnaires = list(questionnaires)
     titles = {each.id: each.short_title for each in questionnaires}
     scales = tables["scales"]
     respondents = answers["respondent_id"].nunique()
@@ -539,20 +369,20 @@ def report_answers(
         text = state_scales_of_answers(rows)
         statements.append(Statement(about=titles[name], case=case, verdict=verdict, text=text))
 
-    read = answers.attrs.get("summary", {}).get("read", [])
-    details = [
-        *([_read(pd.DataFrame(read))] if read else []),
-        *_details_of_answers(tables, titles),
-        _rules(False),
-    ]
+    frames = answer_tables(answers, tables)
+    frames["coefficients"] = scales
+    if "read" in frames:
+        frames["read"] = _hide_zeros(frames["read"])
+
+    names = ("read", "coefficients", "runs", "bias", "styles", "agreement", "verdicts", "rules")
     return Report(
         kind="answers",
         title=name,
         about=" · ".join(about),
         statements=statements,
-        tests=examine_answers(tables, titles, command),
+        tests=examine_answers(tables, titles),
         results=_results_of_answers(scales, titles, cases),
-        details=[table for table in details if table.rows],
+        details=_make_details(frames, names, questionnaires),
         checklist=make_checklist(of_answers(answers)),
         command=command,
     )
@@ -577,55 +407,19 @@ def _results_of_answers(
         ],
         shown_alpha=[show_alpha(value) if value == value else "" for value in scales["alpha"]],
     )
-    columns = {
-        "verdict": "verdict", "about": "questionnaire", "title": "scale",
-        "respondents": ("respondents", "d"), "score": ("mean", ".2f"),
-        "interval": "95 % interval", "sd": ("SD", ".2f"), "shown_alpha": "alpha",
-        "alpha_interval": "95 % interval of alpha",
-        "independent": ("random answers reach", ".2f"), "habit": ("habits reach", ".2f"),
-    }  # fmt: skip
-    note = (
-        "The mean is over respondents like these. Alpha shows how far items agree on the order of "
-        "respondents; it is shown with the values below which it stays in 95 of 100 samples of "
-        "respondents who answer at random or merely prefer some options."
-    )
-    return make_table("scales", "Scales.", frame, columns, note)
-
-
-def _details_of_answers(
-    tables: Mapping[str, pd.DataFrame], titles: Mapping[str, str]
-) -> list[Table]:
-    """Return the tables on which the verdicts about answers rest."""
-    titled = {
-        name: table.assign(about=table["questionnaire"].map(titles))
-        for name, table in tables.items()
-        if len(table)
-    }
-    scale_titles = tables["scales"].set_index(["questionnaire", "scale"])["title"]
-    made = []
-    for key, (name, title, columns, note) in _DETAILS_OF_ANSWERS.items():
-        if key in titled:
-            frame = titled[key]
-            if "scale_title" in columns:
-                keys = zip(frame["questionnaire"], frame["scale"], strict=True)
-                frame = frame.assign(scale_title=[scale_titles[pair] for pair in keys])
-
-            made.append(make_table(name, title, frame, columns, note))
-
-    made.insert(-1, _agreement(tables["agreement"], titles))
-    return made
+    return _show("scales", frame)
 
 
 def profile_tables(assessment: Assessment) -> dict[str, pd.DataFrame]:
-    """Return the tables of a model's page as frames, by the names of their files.
+    """Return the tables of a model's page as frames, by their names.
 
     Examples
     --------
     >>> from psychometrics.reports.profiles import assess
     >>> list(profile_tables(assess("minilm-mnli-l3-s16", "challenges", against=None)))[:2]
-    ['profile-scores', 'profile-flags']
+    ['scores', 'flags']
     """
-    tables = {
+    frames = {
         "scores": assessment.scores.rename(columns={"n": "items", "place": "others below"}),
         "flags": assessment.flags,
         "agreement": assessment.agreement,
@@ -636,47 +430,44 @@ def profile_tables(assessment: Assessment) -> dict[str, pd.DataFrame]:
     }
     if assessment.asked is not None:
         names = [each.id for each in assessment.questionnaires]
-        tables["asked"] = assessment.asked.reset_index()
-        tables["checklist"] = of_profile(assessment.asked, names).reset_index()
+        frames["asked"] = assessment.asked.reset_index()
+        frames["checklist"] = of_profile(assessment.asked, names).reset_index()
 
-    return {f"profile-{name}": table for name, table in tables.items() if table is not None}
+    return {name: frame for name, frame in frames.items() if frame is not None}
 
 
 def comparison_tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
-    """Return the tables of a page about several models as frames, by the names of their files."""
+    """Return the tables of a page about several models as frames, by their names."""
 
     def join(kind: str) -> pd.DataFrame:
         tables = {name: getattr(each, kind) for name, each in comparison.assessments.items()}
         return pd.concat(tables, names=["model"]).reset_index("model")
 
     scores = join("scores").sort_values("questionnaire", kind="stable", key=_first_places)
-    first = next(iter(comparison.assessments.values()))
-    tables = {
+    frames = {
         "scores": scores.rename(columns={"n": "items"}),
         "flags": join("flags"),
         "differences": comparison.differences.rename(columns={"null": "heads differ"}),
         "agreement": comparison.agreement,
-        "rules": rules(first.base is not None).reset_index(),
-        "read": comparison.read,
+        "rules": rules(comparison.first.base is not None).reset_index(),
     }
     if comparison.read is None:
-        tables["asked"] = pd.concat(
-            {name: each.asked for name, each in comparison.assessments.items()}, names=["model"]
-        ).reset_index()
-
+        frames["asked"] = join("asked").reset_index()[["model", "what", "how"]]
+    else:
+        frames["read"] = comparison.read
     if comparison.failures:
-        tables["failed"] = pd.DataFrame(comparison.failures.items(), columns=["model", "reason"])
+        frames["failed"] = pd.DataFrame(comparison.failures.items(), columns=["model", "reason"])
 
-    return {f"compare-{name}": table for name, table in tables.items() if table is not None}
+    return frames
 
 
 def answer_tables(
     answers: pd.DataFrame, tables: Mapping[str, pd.DataFrame]
 ) -> dict[str, pd.DataFrame]:
-    """Return the tables of a page about answers as frames, by the names of their files."""
-    made = dict(tables) | {
-        "rules": rules(False).reset_index(),
+    """Return the tables of a page about answers as frames, by their names."""
+    frames = dict(tables) | {
+        "rules": rules(to_prompts=False).reset_index(),
         "checklist": of_answers(answers).reset_index(),
         "read": pd.DataFrame(answers.attrs.get("summary", {}).get("read", [])),
     }
-    return {f"answers-{name}": table for name, table in made.items() if len(table)}
+    return {name: frame for name, frame in frames.items() if len(frame)}

@@ -7,7 +7,7 @@ not done says which command does it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -30,6 +30,8 @@ QUESTIONS = {
 """What each test asks, by its name."""
 _SEVERITY = ("failed", "open", "not done", "passed", "not needed")
 _PLACEBO = "placebo_weather"
+_NEW_PLACEBO = "psychometrics new-questionnaire my-weather.csv"
+_WEATHER = "If the weather scores the same, a score is not about what its name says."
 
 
 def examine_model(assessment: Assessment) -> list[NamedTest]:
@@ -52,8 +54,7 @@ def examine_model(assessment: Assessment) -> list[NamedTest]:
         impostor = _impostors_by_deals(assessment)
         turned = _turned_options(assessment)
 
-    tests = [impostor, _weather(assessment), _ten_runs(assessment), turned, _twin(assessment)]
-    return [NamedTest(question=QUESTIONS[test["name"]], **test) for test in tests]
+    return [impostor, _weather(assessment), _ten_runs(assessment), turned, _twin(assessment)]
 
 
 def examine_models(assessments: Mapping[str, Assessment]) -> list[NamedTest]:
@@ -61,20 +62,29 @@ def examine_models(assessments: Mapping[str, Assessment]) -> list[NamedTest]:
     by_model = {name: examine_model(each) for name, each in assessments.items()}
     merged = []
     for tests in zip(*by_model.values(), strict=True):
-        results = dict(zip(by_model, tests, strict=True))
         worst = min(tests, key=lambda test: _SEVERITY.index(test.status))
         lines = worst.results
         if any(test.results != lines for test in tests):
-            named = ([f"{name}, {line}" for line in test.results] for name, test in results.items())
-            lines = [line for of_model in named for line in of_model]
+            of_models = zip(by_model, tests, strict=True)
+            lines = [f"{name}, {line}" for name, test in of_models for line in test.results]
 
         merged.append(worst.model_copy(update={"results": lines}))
 
     return merged
 
 
-def _of_check(assessment: Assessment, *checks: str) -> pd.DataFrame:
-    return assessment.flags[assessment.flags["check"].isin(checks)]
+def _test(
+    name: str, status: str, done: str, results: list[str], meaning: str, command: str = ""
+) -> NamedTest:
+    return NamedTest(
+        name=name,
+        question=QUESTIONS[name],
+        status=status,
+        done=done,
+        results=results,
+        meaning=meaning,
+        command=command,
+    )
 
 
 def _worst(marks: Iterable[str]) -> str:
@@ -83,48 +93,53 @@ def _worst(marks: Iterable[str]) -> str:
     return min((status[mark] for mark in marks), key=_SEVERITY.index, default="not done")
 
 
-def _scale_name(assessment: Assessment, row: pd.Series) -> str:
-    """Return the title of a scale with the short title of its questionnaire."""
-    questionnaire = assessment.short_title(row["questionnaire"])
-    return questionnaire if row["title"] == questionnaire else f"{questionnaire}, {row['title']}"
+def _read_check(assessment: Assessment, check: str) -> tuple[str, list[str]]:
+    """Return the status of a test by one check, and the check's words by questionnaire."""
+    flags = assessment.flags[assessment.flags["check"] == check]
+    lines = [
+        f"{assessment.short_title(row.questionnaire)}: {row.words}" for row in flags.itertuples()
+    ]
+    return _worst(flags["mark"]), lines
 
 
-def _impostors_by_heads(assessment: Assessment) -> dict[str, Any]:
+def _name_scales(assessment: Assessment, rows: pd.DataFrame) -> list[str]:
+    """Return the titles of the scales that rows are about."""
+    keys = zip(rows["questionnaire"], rows["scale"], strict=True)
+    return [assessment.scale_names[key] for key in keys]
+
+
+def _impostors_by_heads(assessment: Assessment) -> NamedTest:
     """Compare answers to prompts with random heads on the model's base."""
     base = assessment.base
     heads = assessment.null_items["respondent_id"].nunique() if len(assessment.null_items) else 0
-    test = {"name": "impostor"}
     if base is None or not base.is_own:
-        return test | {
-            "status": "not done",
-            "done": f"{heads} impostors were built on MiniLM, which is not this model's base.",
-            "results": [
-                "The model was not compared with models that know nothing on its own base."
-            ],
-            "meaning": "Until then, nothing separates its score from the method. Name the network "
-            "from which it was trained.",
-            "command": assessment.command(base="FOLDER"),
-        }
+        return _test(
+            "impostor",
+            "not done",
+            f"{heads} impostors were built on MiniLM, which is not this model's base.",
+            ["The model was not compared with models that know nothing on its own base."],
+            "Until then, nothing separates its score from the method. Name the network from which "
+            "it was trained.",
+            assessment.command(base="FOLDER"),
+        )
 
     results: list[str] = []
     for questionnaire, scales in assessment.scores.groupby("questionnaire", sort=False):
         readings = read_questionnaire(assessment, str(questionnaire))
-        for (_, row), reading in zip(scales.iterrows(), readings, strict=True):
-            name = _scale_name(assessment, row)
+        for name, reading in zip(_name_scales(assessment, scales), readings, strict=True):
             results.append(f"{name}: {reading.impostors} of {reading.drawn} are as far from zero.")
 
     results += _compare_terms(assessment)
-    status = _worst(_of_check(assessment, "terms", "score")["mark"])
+    is_judged = assessment.flags["check"].isin(["terms", "score"])
+    status = _worst(assessment.flags.loc[is_judged, "mark"])
     meaning = "A score that impostors reach cannot be told from the method."
     if status == "passed":
         meaning = "The score is not explained by the network and the questions alone."
-    return test | {
-        "status": status,
-        "done": f"{heads} models with a random answering layer {base.description} answered the "
-        "same prompts. They are as decided as this model.",
-        "results": results,
-        "meaning": meaning,
-    }
+    done = (
+        f"{heads} models with a random answering layer {base.description} answered the same "
+        "prompts. They are as decided as this model."
+    )
+    return _test("impostor", status, done, results, meaning)
 
 
 def _compare_terms(assessment: Assessment) -> list[str]:
@@ -135,70 +150,56 @@ def _compare_terms(assessment: Assessment) -> list[str]:
         "✗": "Impostors tell opposite words apart as well",
         "–": "Opposite words cannot be compared",
     }
-    flags = _of_check(assessment, "terms")
+    flags = assessment.flags[assessment.flags["check"] == "terms"]
     lines = []
     for mark, sentence in words.items():
-        scales = flags.loc[flags["mark"] == mark, ["questionnaire", "scale"]]
+        scales = flags[flags["mark"] == mark]
         if len(scales) == len(flags):
             return [f"{sentence}."] if len(flags) else []
         if len(scales):
-            rows = assessment.scores.merge(scales, on=["questionnaire", "scale"])
-            names = [_scale_name(assessment, row) for _, row in rows.iterrows()]
-            lines.append(f"{sentence}: {', '.join(names)}.")
+            lines.append(f"{sentence}: {', '.join(_name_scales(assessment, scales))}.")
 
     return lines
 
 
-def _impostors_by_deals(assessment: Assessment) -> dict[str, Any]:
+def _impostors_by_deals(assessment: Assessment) -> NamedTest:
     """Compare answers to items with the same answers dealt to the items at random."""
-    flags = _of_check(assessment, "content")
-    status = _worst(flags["mark"])
-    names = [assessment.short_title(name) for name in flags["questionnaire"]]
-    results = [f"{name}: {words}" for name, words in zip(names, flags["words"], strict=True)]
+    status, results = _read_check(assessment, "content")
     meanings = {
         "failed": "Somebody who answers without reading would give such answers.",
         "passed": "The answers depend on what the items say.",
         "not done": "A questionnaire with reversed items can be tested in this way.",
     }
-    return {
-        "name": "impostor",
-        "status": status,
-        "done": "The same answers were dealt to the items at random, 999 times.",
-        "results": results or ["No questionnaire was answered."],
-        "meaning": meanings[status],
-        "command": "psychometrics questionnaires" if status == "not done" else "",
-    }
+    done = "The same answers were dealt to the items at random, 999 times."
+    results = results or ["No questionnaire was answered."]
+    command = "psychometrics questionnaires" if status == "not done" else ""
+    return _test("impostor", status, done, results, meanings[status], command)
 
 
-def _weather(assessment: Assessment) -> dict[str, Any]:
+def _weather(assessment: Assessment) -> NamedTest:
     """Compare scores with those of placebo questionnaires, if any was asked."""
     scores = assessment.scores.dropna(subset="score")
     is_placebo = scores["questionnaire"].str.contains("placebo")
-    test = {"name": "weather"}
     to_prompts = assessment.base is not None
-    meaning = "If the weather scores the same, a score is not about what its name says."
     if not is_placebo.any() or is_placebo.all():
-        command = "psychometrics new-questionnaire my-weather.csv"
+        command = _NEW_PLACEBO
         if to_prompts:
-            asked = assessment.settings.get("questionnaires", [])
-            command = assessment.command(questionnaires=[*asked, _PLACEBO])
-        return test | {
-            "status": "not done",
-            "done": "No questionnaire about the weather was asked beside these.",
-            "results": ["Not known."],
-            "meaning": meaning,
-            "command": command,
-        }
+            questionnaires = assessment.settings.get("questionnaires", [])
+            command = assessment.command(questionnaires=[*questionnaires, _PLACEBO])
+        done = "No questionnaire about the weather was asked beside these."
+        return _test("weather", "not done", done, ["Not known."], _WEATHER, command)
 
     sizes = scores["score"].abs()
-    placebo = scores.loc[sizes[is_placebo].idxmax()]
-    results = [f"{_scale_name(assessment, placebo)}: {number(placebo['score'], '.3f')}."]
+    placebo = scores.loc[[sizes[is_placebo].idxmax()]]
+    (name,) = _name_scales(assessment, placebo)
+    results = [f"{name}: {number(placebo['score'].iloc[0], '.3f')}."]
     is_nearer = ~is_placebo & (sizes <= sizes[is_placebo].max())
     status = "open"
+    meaning = _WEATHER
     if to_prompts and is_nearer.any():
         status = "failed"
         meaning = "A questionnaire about nothing scores as far from zero as a real one."
-        names = [_scale_name(assessment, row) for _, row in scores[is_nearer].iterrows()]
+        names = _name_scales(assessment, scores[is_nearer])
         results.append(f"No farther from zero: {'; '.join(names)}.")
     elif to_prompts:
         ends = scores[["low", "high"]].abs()
@@ -208,20 +209,15 @@ def _weather(assessment: Assessment) -> dict[str, Any]:
             status = "passed"
             meaning = "Every real scale scores farther from zero than the placebo."
 
-    return test | {
-        "status": status,
-        "done": "A questionnaire of the same form about nothing was asked in the same way.",
-        "results": results,
-        "meaning": meaning,
-    }
+    done = "A questionnaire of the same form about nothing was asked in the same way."
+    return _test("weather", status, done, results, meaning)
 
 
-def _ten_runs(assessment: Assessment) -> dict[str, Any]:
+def _ten_runs(assessment: Assessment) -> NamedTest:
     """Count a model as one respondent, and say what counting its runs as people would give."""
     runs = assessment.runs
-    test = {"name": "ten runs"}
     if runs is None or runs["runs"].max() < 2:
-        return test | _without_runs(assessment)
+        return _single_run(assessment)
 
     number_of_runs = int(runs["runs"].max())
     results = []
@@ -241,34 +237,35 @@ def _ten_runs(assessment: Assessment) -> dict[str, Any]:
             )
         results.append(text)
 
-    return test | {
-        "status": "passed",
-        "done": f"The model was asked {number_of_runs} times and counts as one respondent.",
-        "results": results,
-        "meaning": "Counted as people, these runs would differ from people; as one model they do "
-        "not."
-        if overcounted
-        else "More runs shrink the error of this model's score. They say nothing about other "
-        "models.",
-    }
+    meaning = (
+        "More runs shrink the error of this model's score. They say nothing about other models."
+    )
+    if overcounted:
+        meaning = (
+            "Counted as people, these runs would differ from people; as one model they do not."
+        )
+    done = f"The model was asked {number_of_runs} times and counts as one respondent."
+    return _test("ten runs", "passed", done, results, meaning)
 
 
-def _without_runs(assessment: Assessment) -> dict[str, Any]:
+def _single_run(assessment: Assessment) -> NamedTest:
     """Describe the ten-runs test of a model that was asked once."""
     if assessment.mode != "chat":
-        return {
-            "status": "not needed",
-            "done": "The model was asked once; asked again, it gives the same answers.",
-            "results": ["It counts as one respondent."],
-            "meaning": "No number of runs makes several respondents of one model.",
-        }
-    return {
-        "status": "not done",
-        "done": "The model was asked once.",
-        "results": ["How much its scores vary from run to run is not known."],
-        "meaning": "Runs show how repeatable a score is. Ten runs are not ten people.",
-        "command": assessment.command(runs=10),
-    }
+        return _test(
+            "ten runs",
+            "not needed",
+            "The model was asked once; asked again, it gives the same answers.",
+            ["It counts as one respondent."],
+            "No number of runs makes several respondents of one model.",
+        )
+    return _test(
+        "ten runs",
+        "not done",
+        "The model was asked once.",
+        ["How much its scores vary from run to run is not known."],
+        "Runs show how repeatable a score is. Ten runs are not ten people.",
+        assessment.command(runs=10),
+    )
 
 
 def _first_norm(assessment: Assessment, row: pd.Series) -> pd.Series | None:
@@ -282,92 +279,81 @@ def _first_norm(assessment: Assessment, row: pd.Series) -> pd.Series | None:
     return of_scale.iloc[0] if len(of_scale) else None
 
 
-def _turned_terms(assessment: Assessment) -> dict[str, Any]:
+def _turned_terms(assessment: Assessment) -> NamedTest:
     """Compare the response to opposite terms with their difference."""
-    flags = _of_check(assessment, "agreeing")
-    texts = [
-        f"{assessment.short_title(row.questionnaire)}: {row.words}" for row in flags.itertuples()
-    ]
-    status = _worst(flags["mark"])
+    status, results = _read_check(assessment, "agreeing")
     meanings = {
         "failed": "The model says yes, or no, to a thing and to its opposite.",
         "passed": "The model answers opposite words in opposite ways more than alike.",
         "not done": "The items have no opposite words to compare.",
     }
-    return {
-        "name": "turn it round",
-        "status": status,
-        "done": "Every item was asked with the opposite words, too.",
-        "results": texts or ["No questionnaire has words of both kinds."],
-        "meaning": meanings[status],
-    }
+    done = "Every item was asked with the opposite words, too."
+    results = results or ["No questionnaire has words of both kinds."]
+    return _test("turn it round", status, done, results, meanings[status])
 
 
-def _turned_options(assessment: Assessment) -> dict[str, Any]:
+def _turned_options(assessment: Assessment) -> NamedTest:
     """Say whether the options were turned round, and whether answers lean to one end."""
-    flags = _of_check(assessment, "acquiescence")
-    texts = [
-        f"{assessment.short_title(row.questionnaire)}: {row.words}" for row in flags.itertuples()
-    ]
-    test = {"name": "turn it round", "results": texts or ["No item is reversed."]}
+    status, results = _read_check(assessment, "acquiescence")
     conditions = assessment.settings.get("conditions", {})
     if assessment.mode == "options" and conditions.get("permutations", "cyclic") == "cyclic":
-        return test | {
-            "status": _worst(flags["mark"]) if len(flags) else "open",
-            "done": "Each item was asked with its options in every rotation, which was averaged.",
-            "meaning": "A preference for a place in the list is averaged out; a habit of agreeing "
-            "is not.",
-        }
+        return _test(
+            "turn it round",
+            status if results else "open",
+            "Each item was asked with its options in every rotation, which was averaged.",
+            results or ["No item is reversed."],
+            "A preference for a place in the list is averaged out; a habit of agreeing is not.",
+        )
 
     setting = "permutations" if assessment.mode == "options" else "order"
-    return test | {
-        "status": "not done",
-        "done": "The options were shown in one order.",
-        "meaning": "A model that reports a place in the list turns its answers round with the "
-        "options. Ask again in the reverse order, and compare.",
-        "command": assessment.command(**{setting: "reversed"}),
-    }
+    return _test(
+        "turn it round",
+        "not done",
+        "The options were shown in one order.",
+        results or ["No item is reversed."],
+        "A model that reports a place in the list turns its answers round with the options. Ask "
+        "again in the reverse order, and compare.",
+        assessment.command(**{setting: "reversed"}),
+    )
 
 
-def _twin(assessment: Assessment) -> dict[str, Any]:
+def _twin(assessment: Assessment) -> NamedTest:
     """Compare a model with respondents that were trained apart."""
     agreement = assessment.agreement
-    test = {"name": "twin"}
     has_others = agreement is not None and "with_others" in agreement
     compared = agreement.dropna(subset="with_others") if has_others else pd.DataFrame()
     if not len(compared):
-        return test | {
-            "status": "not done",
-            "done": "No model that was trained apart was asked.",
-            "results": ["Not known."],
-            "meaning": "A score is a model's own only if a twin repeats it: the same network, "
-            "trained with other sentences in another order. Runs, versions and families are not "
-            "twins.",
-            "command": assessment.command(against="TWIN"),
-        }
+        return _test(
+            "twin",
+            "not done",
+            "No model that was trained apart was asked.",
+            ["Not known."],
+            "A score is a model's own only if a twin repeats it: the same network, trained with "
+            "other sentences in another order. Runs, versions and families are not twins.",
+            assessment.command(against="TWIN"),
+        )
 
-    texts = [
+    results = [
         f"{assessment.short_title(row.questionnaire)}: its items correlate "
         f"{number(row.with_others, '.2f')} with those of {row.respondents - 1} others (dealt at "
         f"random up to {number(row.null_with_others, '.2f')}; all agree "
         f"{number(row.agreement, '.2f')})."
         for row in compared.itertuples()
     ]
-    repeats = compared["with_others"] > compared["null_with_others"]
-    status = "passed" if repeats.all() else "failed"
-    return test | {
-        "status": status,
-        "done": "Its item scores were correlated with those of models that were trained apart.",
-        "results": texts,
-        "meaning": "The pattern of its answers is repeatable. That does not show what it measures: "
-        "twins agree about placebos, too."
-        if repeats.all()
-        else "Models that were trained apart answer otherwise: the score is not one of the task.",
-    }
+    status = "failed"
+    meaning = "Models that were trained apart answer otherwise: the score is not one of the task."
+    if (compared["with_others"] > compared["null_with_others"]).all():
+        status = "passed"
+        meaning = (
+            "The pattern of its answers is repeatable. That does not show what it measures: twins "
+            "agree about placebos, too."
+        )
+    done = "Its item scores were correlated with those of models that were trained apart."
+    return _test("twin", status, done, results, meaning)
 
 
 def examine_answers(
-    tables: Mapping[str, pd.DataFrame], titles: Mapping[str, str], command: str
+    tables: Mapping[str, pd.DataFrame], titles: Mapping[str, str]
 ) -> list[NamedTest]:
     """Return the five tests that answers allow without asking a model.
 
@@ -377,142 +363,117 @@ def examine_answers(
         The result of :func:`psychometrics.reports.answer_profiles.assess_answers`.
     titles : mapping of str to str
         Short titles of the questionnaires, by id.
-    command : str
-        The command that made the page.
     """
-    tests = [
+    done = "The file has no answers to a questionnaire about nothing."
+    weather = _test("weather", "not done", done, ["Not known."], _WEATHER, _NEW_PLACEBO)
+    if any("placebo" in name for name in titles):
+        done = "The file has answers to a questionnaire about nothing."
+        weather = _test("weather", "open", done, ["See its row in the table."], _WEATHER)
+
+    return [
         _impostors_of_answers(tables["scales"]),
-        {
-            "name": "weather",
-            "status": "not done",
-            "done": "The file has no answers to a questionnaire about nothing.",
-            "results": ["Not known."],
-            "meaning": "If the weather scores the same, a score is not about what its name says.",
-            "command": "psychometrics new-questionnaire my-weather.csv",
-        },
+        weather,
         _runs_of_answers(tables["runs"]),
         _turned_answers(tables["bias"]),
         _twins_of_answers(tables["agreement"], titles),
     ]
-    if any("placebo" in name for name in titles):
-        tests[1] |= {
-            "status": "open",
-            "done": "The file has answers to a questionnaire about nothing.",
-            "results": ["See its row in the table."],
-            "command": "",
-        }
-
-    return [NamedTest(question=QUESTIONS[test["name"]], **test) for test in tests]
 
 
-def _impostors_of_answers(scales: pd.DataFrame) -> dict[str, Any]:
+def _impostors_of_answers(scales: pd.DataFrame) -> NamedTest:
     """Compare alpha with what random answers and habits reach."""
-    known = scales.dropna(subset="alpha")
-    test = {
-        "name": "impostor",
-        "done": "Random answers, and respondents with nothing but a habit, were scored in the same "
-        "way.",
-    }
-    if not len(known):
-        return test | {
-            "status": "not done",
-            "results": ["No scale has an alpha."],
-            "meaning": "Alpha needs three respondents that differ, and two items.",
-        }
+    scales = scales.dropna(subset="alpha")
+    done = "Random answers, and respondents with nothing but a habit, were scored in the same way."
+    if not len(scales):
+        meaning = "Alpha needs three respondents that differ, and two items."
+        return _test("impostor", "not done", done, ["No scale has an alpha."], meaning)
 
-    limit = known[["independent", "habit"]].max(axis=1)
-    passes = known["alpha"] > limit
-    texts = [
+    results = [
         f"{row.title}: alpha {number(row.alpha, '.2f')} (random answers reach "
         f"{number(row.independent, '.2f')}, habits {number(row.habit, '.2f')})"
-        for row in known.itertuples()
+        for row in scales.itertuples()
     ]
-    return test | {
-        "status": "passed" if passes.all() else "failed",
-        "results": texts,
-        "meaning": "Respondents differ consistently; in what is not shown."
-        if passes.all()
-        else "An alpha within reach of random answers or habits is not evidence of a trait.",
-    }
+    status = "failed"
+    meaning = "An alpha within reach of random answers or habits is not evidence of a trait."
+    if (scales["alpha"] > scales[["independent", "habit"]].max(axis=1)).all():
+        status = "passed"
+        meaning = "Respondents differ consistently; in what is not shown."
+    return _test("impostor", status, done, results, meaning)
 
 
-def _runs_of_answers(runs: pd.DataFrame) -> dict[str, Any]:
+def _runs_of_answers(runs: pd.DataFrame) -> NamedTest:
     """Say how many respondents the rows are worth."""
-    test = {"name": "ten runs"}
     if not len(runs):
-        return test | {
-            "status": "not needed",
-            "done": "Each respondent was asked once.",
-            "results": ["Rows are respondents."],
-            "meaning": "Nothing is counted twice.",
-        }
+        done = "Each respondent was asked once."
+        results = ["Rows are respondents."]
+        return _test("ten runs", "not needed", done, results, "Nothing is counted twice.")
 
-    texts = [
+    results = [
         f"{row.title}: {row.rows} rows of {row.units} respondents"
         + ("" if np.isnan(row.effective) else f" are worth {number(row.effective, '.1f')} rows")
         for row in runs.itertuples()
     ]
-    return test | {
-        "status": "passed",
-        "done": "The runs of each respondent were averaged; the respondent is the unit.",
-        "results": texts,
-        "meaning": "A thousand runs of one model say nothing about other models.",
-    }
+    done = "The runs of each respondent were averaged; the respondent is the unit."
+    meaning = "A thousand runs of one model say nothing about other models."
+    return _test("ten runs", "passed", done, results, meaning)
 
 
-def _turned_answers(bias: pd.DataFrame) -> dict[str, Any]:
+def _turned_answers(bias: pd.DataFrame) -> NamedTest:
     """Compare answers to plain-keyed items with answers to reversed items."""
-    test = {"name": "turn it round", "done": "Plain and reversed items were compared."}
     if not len(bias):
-        return test | {
-            "status": "not done",
-            "done": "No scale has items of both kinds and three respondents.",
-            "results": ["Not known."],
-            "meaning": "Where all items are keyed alike, agreeing with everything raises alpha.",
-            "command": "psychometrics questionnaires",
-        }
+        return _test(
+            "turn it round",
+            "not done",
+            "No scale has items of both kinds and three respondents.",
+            ["Not known."],
+            "Where all items are keyed alike, agreeing with everything raises alpha.",
+            "psychometrics questionnaires",
+        )
 
-    fails = bias["alpha_raw"] >= bias["alpha"]
-    by_chance = bias["bias"] >= bias["random_low"]
-    texts = [
+    results = [
         f"{row.title}: {number(row.bias, '.0%')} of the differences are bias (random "
         f"answers {number(row.random_low, '.0%')} to {number(row.random_high, '.0%')}); alpha "
         f"{number(row.alpha, '.2f')}, unreversed {number(row.alpha_raw, '.2f')}"
         for row in bias.itertuples()
     ]
-    meanings = {
-        "failed": "An alpha that is as high without reversing any answer is not evidence of a "
-        "trait.",
-        "open": "Reversing raises alpha, but answers at random have as small a share of bias.",
-        "passed": "Reversing the answers to reversed items raises alpha, as a trait would, and "
-        "more than in answers at random.",
-    }
-    status = "failed" if fails.any() else "open" if by_chance.any() else "passed"
-    return test | {"status": status, "results": texts, "meaning": meanings[status]}
+    if (bias["alpha_raw"] >= bias["alpha"]).any():
+        status = "failed"
+        meaning = (
+            "An alpha that is as high without reversing any answer is not evidence of a trait."
+        )
+    elif (bias["bias"] >= bias["random_low"]).any():
+        status = "open"
+        meaning = "Reversing raises alpha, but answers at random have as small a share of bias."
+    else:
+        status = "passed"
+        meaning = (
+            "Reversing the answers to reversed items raises alpha, as a trait would, and more than "
+            "in answers at random."
+        )
+    return _test(
+        "turn it round", status, "Plain and reversed items were compared.", results, meaning
+    )
 
 
-def _twins_of_answers(agreement: pd.DataFrame, titles: Mapping[str, str]) -> dict[str, Any]:
+def _twins_of_answers(agreement: pd.DataFrame, titles: Mapping[str, str]) -> NamedTest:
     """Compare the agreement of respondents with permuted respondents."""
-    known = agreement.dropna(subset="agreement")
-    test = {"name": "twin", "done": "Each respondent's answers were permuted over the items."}
-    if not len(known):
-        return test | {
-            "status": "not done",
-            "results": ["Agreement needs two independent respondents."],
-            "meaning": "A score is a respondent's only if one that was trained apart repeats it.",
-        }
+    agreement = agreement.dropna(subset="agreement")
+    done = "Each respondent's answers were permuted over the items."
+    if not len(agreement):
+        results = ["Agreement needs two independent respondents."]
+        meaning = "A score is a respondent's only if one that was trained apart repeats it."
+        return _test("twin", "not done", done, results, meaning)
 
-    repeats = known["agreement"] > known["null"]
-    texts = [
+    results = [
         f"{titles[row.questionnaire]}: respondents agree {number(row.agreement, '.2f')} (permuted "
         f"up to {number(row.null, '.2f')})"
-        for row in known.itertuples()
+        for row in agreement.itertuples()
     ]
-    return test | {
-        "status": "passed" if repeats.all() else "failed",
-        "results": texts,
-        "meaning": "They agree about the items. This counts only if they were trained apart; runs, "
-        "versions and families were not."
-        if repeats.all()
-        else "They do not agree about the items more than permuted answers.",
-    }
+    status = "failed"
+    meaning = "They do not agree about the items more than permuted answers."
+    if (agreement["agreement"] > agreement["null"]).all():
+        status = "passed"
+        meaning = (
+            "They agree about the items. This counts only if they were trained apart; runs, "
+            "versions and families were not."
+        )
+    return _test("twin", status, done, results, meaning)

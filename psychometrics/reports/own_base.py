@@ -133,8 +133,7 @@ def _base_of_config(model: str, wording: str | None) -> UntouchedBase:
         with contextlib.suppress(PsychometricsError):
             base = str(source.config.get("_name_or_path") or "")
 
-    own = {source.model, str(source.folder), source.name}
-    if not base or base in own:
+    if not base or base in {source.model, str(source.folder), source.name}:
         return _substitute("is not known here")
 
     name = Path(base).name
@@ -238,8 +237,8 @@ def _is_trained_from(model: PreTrainedModel, base: PreTrainedModel, is_frozen: b
 
     tables = [each.get_input_embeddings().weight.detach() for each in (model, base)]
     words = min(map(len, tables))  # a padding token may have been added
-    first, second = (table[:words].flatten() for table in tables)
-    return first @ second > 0.9 * first.norm() * second.norm()
+    weights, base_table = (table[:words].flatten() for table in tables)
+    return weights @ base_table > 0.9 * weights.norm() * base_table.norm()
 
 
 def _draw_heads(
@@ -294,9 +293,9 @@ def _compare_with_bases(
         name = questionnaire.id
         rows = {"this model": {"silhouette": values[name]}}
         for size, answers in heads.get(name, {}).items():
-            drawn = profiles(answers, [questionnaire])["silhouette"].mean(axis=1)
-            low, high = np.quantile(drawn, [0.025, 0.975])
-            row = {"silhouette": drawn.mean(), "silhouette low": low, "silhouette high": high}
+            silhouettes = profiles(answers, [questionnaire])["silhouette"].mean(axis=1)
+            low, high = np.quantile(silhouettes, [0.025, 0.975])
+            row = {"silhouette": silhouettes.mean(), "silhouette low": low, "silhouette high": high}
 
             if HEAD_SIZES[size] is None and kernel is not None:  # it holds for small heads only
                 alpha = kernel[(kernel["statistic"] == "alpha") & (kernel["scale"] == name)].iloc[0]
@@ -304,12 +303,14 @@ def _compare_with_bases(
 
             rows[f"heads on its own base, {size}"] = row
 
-        own = pd.DataFrame.from_dict(rows, orient="index").assign(**{"million parameters": million})
+        table = pd.DataFrame.from_dict(rows, orient="index").assign(
+            **{"million parameters": million}
+        )
         of_bases = bases.loc[name].loc[nearest].rename(index="heads on {}".format)
-        tables[name] = pd.concat([own, of_bases])
+        tables[name] = pd.concat([table, of_bases])
 
-    table = pd.concat(tables)[bases.columns]
-    return table.rename_axis(["questionnaire", "respondents"]).reset_index()
+    joined = pd.concat(tables)[bases.columns]
+    return joined.rename_axis(["questionnaire", "respondents"]).reset_index()
 
 
 def _nearest_bases(bases: pd.DataFrame, million: float, own_base: str) -> pd.Index:

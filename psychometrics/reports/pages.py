@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from .. import __version__
-from ..data import write_text
+from ..data import write_csv, write_text
 from ..exceptions import needed, writing
 from ..files import replacing
 from ..formats import markdown_table, number
 from .assessments import Assessment, Comparison
 from .contents import report_comparison, report_profile
 from .printing import print_page
-from .report import Column, Report, Table
+from .report import Report, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,10 +50,6 @@ _TONES = {
 }  # fmt: skip
 _MARKS = {"bad": "✗", "doubt": "!", "good": "✓", "": "–"}
 _SIGNS = {"passed": "✓", "failed": "✗", "open": "!", "not done": "–", "not needed": "–"}
-_SPECIAL = re.compile(r"[&%$#_{}~^\\]")
-_LATEX = {
-    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-}  # fmt: skip
 # The colours in which a figure is drawn, and the page's names for them, light and dark.
 _INK = "#222833"
 _COLOURS = {
@@ -132,13 +128,7 @@ def draw_scores(result: Assessment | Comparison) -> Picture | None:
         assessments = result.assessments
 
     first = next(iter(assessments.values()))
-    rows = {
-        (each.id, scale.id): each.short_title
-        if scale.title == each.short_title
-        else f"{each.short_title}, {scale.title}"
-        for each in first.questionnaires
-        for scale in each.scales
-    }
+    rows = first.scale_names
 
     def with_rows(table: pd.DataFrame) -> pd.DataFrame:
         keys = zip(table["questionnaire"], table["scale"], strict=True) if len(table) else ()
@@ -292,27 +282,15 @@ def render_page(report: Report, figure: Picture | None, stem: str, notebook: str
         "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
         f"form-action 'none'; script-src 'sha256-{digest}'"
     )
-    results = {
-        "markdown": format_markdown(report.results),
-        "latex": format_latex(report.results),
-        "csv": format_csv(report.results),
-    }
-    results["csv_address"] = _address("text/csv", results["csv"])
-    checklist = format_markdown(report.checklist) if report.checklist is not None else ""
-    return _render(
-        "page.html.j2",
-        report,
-        figure,
+    template = _environment().get_template("page.html.j2")
+    return template.render(
+        report=report,
+        figure=figure,
         full=True,
         stem=stem,
         policy=policy,
-        css=_style(),
-        script=_markup(script),
-        results=results,
-        checklist_markdown=checklist,
-        checklist_address=_address("text/markdown", checklist),
-        json_address=_address("application/json", report.to_json()),
-        notebook_address=_address("application/x-ipynb+json", notebook),
+        script=script,
+        notebook=notebook,
         citation=cite(report),
     )
 
@@ -321,68 +299,33 @@ def render_fragment(result: Assessment | Comparison) -> str:
     """Return the sentences, the figure, the tests and the table of a result as HTML."""
     is_profile = isinstance(result, Assessment)
     report = report_profile(result) if is_profile else report_comparison(result)
-    body = _render("body.html.j2", report, draw_scores(result), full=False)
-    return f'<style>{_style()}</style><div class="pm-report">{body}</div>'
-
-
-def _render(template: str, report: Report, figure: Picture | None, **values: object) -> str:
-    """Fill in a template."""
-    shown = None
-    if figure is not None:
-        shown = {
-            "svg": _markup(figure.svg), "alt": figure.alt, "caption": figure.caption,
-            "svg_address": _address("image/svg+xml", figure.drawing),
-            "pdf_address": _address("application/pdf", figure.printed),
-        }  # fmt: skip
-
-    return (
-        _environment()
-        .get_template(template)
-        .render(
-            report=report,
-            kind=_KINDS[report.kind],
-            heading=report.title,
-            figure=shown,
-            tones=_TONES,
-            marks={case: _MARKS[tone] for case, tone in _TONES.items()},
-            signs=_SIGNS,
-            show=lambda value, form: "" if value is None else number(value, form),
-            is_number=_is_number,
-            mark_of=lambda row: row.get("mark") or "",
-            tone=lambda row: _TONES.get(row.get("case"), _TONE_OF_MARK.get(row.get("mark"), "")),
-            **values,
-        )
-    )
-
-
-_TONE_OF_MARK = {mark: tone for tone, mark in _MARKS.items()}
+    template = _environment().get_template("fragment.html.j2")
+    return template.render(report=report, figure=draw_scores(result), full=False)
 
 
 @cache
 def _environment():
     """Return the templates' environment, which escapes whatever a name or a text holds."""
     jinja2 = needed("jinja2")
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
         trim_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-
-
-@cache
-def _style() -> object:
-    """Return the style sheet of pages."""
-    return _markup((_TEMPLATES / "page.css").read_text(encoding="utf-8"))
-
-
-def _markup(text: str) -> object:
-    """Mark a text of ours, which is not to be escaped."""
-    return needed("markupsafe").Markup(text)
-
-
-def _is_number(column: Column) -> bool:
-    return bool(column.form)
+    environment.globals |= {
+        "kinds": _KINDS,
+        "tones": _TONES,
+        "marks": _MARKS,
+        "tones_of_marks": {mark: tone for tone, mark in _MARKS.items()},
+        "signs": _SIGNS,
+        "number": number,
+        "address": _address,
+        "format_markdown": format_markdown,
+        "format_latex": format_latex,
+        "format_csv": format_csv,
+    }
+    return environment
 
 
 def _address(kind: str, content: str | bytes) -> str:
@@ -438,29 +381,16 @@ def format_latex(table: Table) -> str:
     """
     heads, *rows = _cells(table)
     columns = "".join("r" if column.form else "l" for column in table.columns)
-
-    def line(cells: list[str]) -> str:
-        escaped = [_SPECIAL.sub(lambda m: _LATEX.get(m[0], "\\" + m[0]), cell) for cell in cells]
-        return f"{' & '.join(escaped).replace('−', '$-$')} \\\\\n"
-
-    body = "".join(map(line, rows))
-    return (
-        f"\\begin{{tabular}}{{{columns}}}\n\\toprule\n{line(heads)}\\midrule\n{body}\\bottomrule\n"
-        "\\end{tabular}\n"
-    )
+    frame = pd.DataFrame(rows, columns=heads)
+    latex = frame.to_latex(index=False, escape=True, column_format=columns)
+    return latex.replace("−", "$-$")
 
 
 def format_csv(table: Table) -> str:
     """Return a table as CSV, with all digits and all keys of its rows."""
-    frame = pd.DataFrame(table.rows)
-    guarded = frame.map(_guard_formula)
-    return guarded.to_csv(index=False)
-
-
-def _guard_formula(value: object) -> object:
-    """Mark a text that a spreadsheet would evaluate."""
-    is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
-    return f"'{value}" if is_formula else value
+    with io.StringIO() as file:
+        write_csv(pd.DataFrame(table.rows), file)
+        return file.getvalue()
 
 
 def cite(report: Report) -> str:

@@ -14,13 +14,14 @@ from scipy import special
 from ..asking.ask import ask
 from ..asking.population import named_bases, population, readable_names
 from ..checks import check_flags, check_numbers
-from ..exceptions import ParameterError, PsychometricsError
+from ..exceptions import PsychometricsError
 from ..measures.score_tables import score_table
 from ..models.devices import computing_on
 from ..modes import identify
 from ..nulls.evidence import evidence, evidence_of_draws, jackknife, profiles, reached, resized
 from ..nulls.respondents import null_answers
-from ..questionnaires import Questionnaire, load_questionnaires
+from ..questionnaires import Questionnaire
+from .assessments import _load_with_scales
 from .own_base import UntouchedBase, untouched_base
 from .rules import FEWEST_RESPONDENTS
 
@@ -43,7 +44,7 @@ _HEADS_AT_ONCE = 48  # number of heads whose answers are held in memory together
 _KINDS = ("source", "inverse", "silhouette")
 _COMBINED, _POOLED = SUMMARIES
 _TOO_FEW = f"too few models: fewer than {FEWEST_RESPONDENTS} on a base"
-_SHOWN = ["value", "low", "high", "null", "null low", "null high", "p", "verdict"]
+_STATISTICS = ["value", "low", "high", "null", "null low", "null high", "p", "verdict"]
 
 
 def tabulate(
@@ -110,11 +111,7 @@ def tabulate(
     """
     check_numbers(populations=populations, seed=seed)
     check_flags(standardised=standardised)
-    loaded = load_questionnaires(questionnaires)
-    for questionnaire in loaded:
-        if not questionnaire.scales:
-            raise ParameterError(f"{questionnaire.id} has no scales: leave it out of the table.")
-
+    loaded = _load_with_scales(questionnaires)
     answers = ask(loaded, respondents, **asking)
     summary = answers.attrs["summary"]
     answers = answers[~answers["respondent_id"].isin(summary["failed"])]
@@ -126,10 +123,10 @@ def tabulate(
     for label, members, first in number_heads(bases, populations, seed):
         if label == UNKNOWN_BASE:
             continue
-        asked = answers[answers["respondent_id"].isin(members.index)]
+        of_base = answers[answers["respondent_id"].isin(members.index)]
         try:
             with computing_on(asking.get("device")):
-                heads[label] = head_profiles(asked, members, loaded, populations, first)
+                heads[label] = head_profiles(of_base, members, loaded, populations, first)
         except PsychometricsError as error:
             bases.loc[members.index, "note"] = f"{UNJUDGED}: {error}"
 
@@ -184,8 +181,8 @@ def base_table(names: Iterable[str], respondents: str) -> pd.DataFrame:
 
     table = pd.DataFrame(rows).T.rename_axis("respondent_id")
     is_own = table["is_own"].astype(bool)
-    shown = readable_names(table.loc[is_own, "base"])
-    table["label"] = table["base"].map(shown | {"embedded": "MiniLM"}).where(is_own, UNKNOWN_BASE)
+    labels = readable_names(table.loc[is_own, "base"])
+    table["label"] = table["base"].map(labels | {"embedded": "MiniLM"}).where(is_own, UNKNOWN_BASE)
     return table[["base", "layers", "wording", "label", "note"]]
 
 
@@ -276,8 +273,8 @@ def head_profiles(
             )
 
         for name, table in tables.items():
-            drawn = profiles(table, questionnaires, **how)
-            cubes = [drawn[kind].to_numpy().reshape(size, number, -1) for kind in _KINDS]
+            scores = profiles(table, questionnaires, **how)
+            cubes = [scores[kind].to_numpy().reshape(size, number, -1) for kind in _KINDS]
             parts.setdefault(name, []).append(np.stack(cubes))
 
         populations -= size
@@ -312,8 +309,8 @@ def compare_draws(
     >>> observed = pd.DataFrame({"alpha": [0.9, 0.9]}, ["a", "both"])
     >>> index = pd.MultiIndex.from_product([["matched"], ["a", "both"]], names=["size", "base"])
     >>> draws = pd.DataFrame({"alpha": [0.5, 0.5]}, index)
-    >>> found = compare_draws(observed, observed / 10, draws, pd.Series(["a"] * 3))
-    >>> float(found.loc[("matched", "a", "alpha"), "low"].round(2))
+    >>> compared = compare_draws(observed, observed / 10, draws, pd.Series(["a"] * 3))
+    >>> float(compared.loc[("matched", "a", "alpha"), "low"].round(2))
     0.81
     """
     compared = {
@@ -352,8 +349,8 @@ def combine_draws(by_base: Mapping[str, pd.DataFrame], counts: pd.Series) -> pd.
     tables = [by_base[label].loc[[*SIZES]] for label in counts.index]
     weighted = zip(tables, counts, strict=True)
     total = sum(table.fillna(0) * count for table, count in weighted)
-    known = sum(table.notna() * count for table, count in zip(tables, counts, strict=True))
-    return total / known.where(known > 0)
+    respondents = sum(table.notna() * count for table, count in zip(tables, counts, strict=True))
+    return total / respondents.where(respondents > 0)
 
 
 def _intervals(observed: pd.DataFrame, half: pd.DataFrame) -> pd.DataFrame:
@@ -383,10 +380,10 @@ def _with_intervals_over_bases(compared: pd.DataFrame, base: pd.Series) -> pd.Da
     away = apart.sub((apart * weights).sum(axis=1, skipna=False), axis=0)
     variance = ((away * weights) ** 2).sum(axis=1, skipna=False) * len(counts) / (len(counts) - 1)
     half = special.stdtrit(len(counts) - 1, 0.975) * np.sqrt(variance)
-    both = compared.index.get_level_values("base") == "both"
-    half = half.reindex(compared.index[both].droplevel("base")).to_numpy()
-    compared.loc[both, "low"] = compared.loc[both, "observed"] - half
-    compared.loc[both, "high"] = compared.loc[both, "observed"] + half
+    is_mean = compared.index.get_level_values("base") == "both"
+    half = half.reindex(compared.index[is_mean].droplevel("base")).to_numpy()
+    compared.loc[is_mean, "low"] = compared.loc[is_mean, "observed"] - half
+    compared.loc[is_mean, "high"] = compared.loc[is_mean, "observed"] + half
     return compared
 
 
@@ -424,16 +421,18 @@ def size_verdicts(compared: pd.DataFrame) -> pd.Series:
     columns = ["clear", "higher", "apart", "unknown"]
     share = by.groupby(level=["base", "evidence"])[columns].mean()
 
-    found = pd.Series("depends on the size", share.index).mask(share["clear"] == 0, "not separated")
+    verdicts = pd.Series("depends on the size", share.index).mask(
+        share["clear"] == 0, "not separated"
+    )
 
     for side, verdict in {1: "higher", 0: "lower"}.items():
         clear = (share["clear"] == 1) & (share["higher"] == side)
-        found = found.mask(clear, f"{verdict}, these members only")
-        found = found.mask(clear & (share["apart"] == 1), verdict)
+        verdicts = verdicts.mask(clear, f"{verdict}, these members only")
+        verdicts = verdicts.mask(clear & (share["apart"] == 1), verdict)
 
     draws = compared["draws"].groupby(level=["base", "evidence"]).min()
-    found = found.mask(draws < FEWEST_POPULATIONS, "too few populations to say")
-    return found.mask(share["unknown"] > 0, "–")
+    verdicts = verdicts.mask(draws < FEWEST_POPULATIONS, "too few populations to say")
+    return verdicts.mask(share["unknown"] > 0, "–")
 
 
 def _scores(
@@ -503,26 +502,26 @@ def _statistics(
         within = _compare(loaded, own, label, heads)
         parts.append(_hide_small(within.drop(index="both", level="base"), label))
         if label.nunique() > 1:
-            parts.append(_combined(loaded, own, label, heads, within))
+            parts.append(_combine_bases(loaded, own, label, heads, within))
 
     if standardised and len(label):
         names = label.unique()
         pooled = {size: np.concatenate([heads[name][size] for name in names], 2) for size in SIZES}
         everyone = pd.Series(_POOLED, label.index)
-        found = _compare(loaded, own, everyone, {_POOLED: pooled}).drop(index="both", level="base")
-        parts.append(_hide_small(found, everyone))
+        over_all = _compare(loaded, own, everyone, {_POOLED: pooled})
+        parts.append(_hide_small(over_all.drop(index="both", level="base"), everyone))
 
     unjudged = bases["label"].drop(label.index).replace(UNKNOWN_BASE, "not known").value_counts()
-    rest = pd.DataFrame({"models": unjudged, "verdict": UNJUDGED})
-    rest.index = pd.MultiIndex.from_product([unjudged.index, ["all"]], names=["base", "evidence"])
-    table = pd.concat([*parts, rest]).rename(columns={"observed": "value"}).reset_index()
+    empty = pd.DataFrame({"models": unjudged, "verdict": UNJUDGED})
+    empty.index = pd.MultiIndex.from_product([unjudged.index, ["all"]], names=["base", "evidence"])
+    table = pd.concat([*parts, empty]).rename(columns={"observed": "value"}).reset_index()
 
     words = table.pop("evidence").str.split(" ", expand=True)
     words = words.reindex(columns=range(3), fill_value="").fillna("")
     table.insert(0, "statistic", words[0].replace("ρ", "correlation"))
     table.insert(1, "scale", words[1])
     table.insert(2, "other", words[2])
-    return table.reindex(columns=["statistic", "scale", "other", "base", "models", *_SHOWN])
+    return table.reindex(columns=["statistic", "scale", "other", "base", "models", *_STATISTICS])
 
 
 def _compare(
@@ -551,22 +550,25 @@ def _compare(
     draws["both"] = combine_draws(draws, label.value_counts())
     table = pd.concat(draws, names=["base", "size"]).swaplevel()
     compared = compare_draws(observed[kinds], half, table, label)
-    found = compared.loc["matched"].assign(verdict=size_verdicts(compared))
-    return _hide_few(found)
+    return _hide_few(compared.loc["matched"].assign(verdict=size_verdicts(compared)))
 
 
-def _hide_small(found: pd.DataFrame, label: pd.Series) -> pd.DataFrame:
+def _hide_small(compared: pd.DataFrame, label: pd.Series) -> pd.DataFrame:
     """Add the numbers of models, and hide statistics of differences between too few models."""
-    models = found.index.get_level_values("base").map(label.value_counts())
-    between = ~found.index.get_level_values("evidence").str.startswith("silhouette")
-    found = found.assign(models=models)
-    found.loc[between & (models < FEWEST_RESPONDENTS), _SHOWN[1:]] = np.nan
-    found.loc[between & (models < FEWEST_RESPONDENTS), "observed"] = np.nan
-    found.loc[between & (models < FEWEST_RESPONDENTS), "verdict"] = _TOO_FEW
-    return found
+    models = compared.index.get_level_values("base").map(label.value_counts())
+    compared = compared.assign(models=models)
+    is_small = _is_of_differences(compared) & (models < FEWEST_RESPONDENTS)
+    compared.loc[is_small, ["observed", *_STATISTICS[1:-1]]] = np.nan
+    compared.loc[is_small, "verdict"] = _TOO_FEW
+    return compared
 
 
-def _combined(
+def _is_of_differences(compared: pd.DataFrame) -> np.ndarray:
+    """Return which rows are about differences between models, unlike silhouettes."""
+    return ~compared.index.get_level_values("evidence").str.startswith("silhouette")
+
+
+def _combine_bases(
     loaded: list[Questionnaire],
     own: pd.DataFrame,
     label: pd.Series,
@@ -575,12 +577,13 @@ def _combined(
 ) -> pd.DataFrame:
     """Return silhouettes over all bases, and statistics of differences over bases with enough."""
     large = label[label.map(label.value_counts()) >= FEWEST_RESPONDENTS]
-    found = within.loc[["both"]].assign(models=len(label))
-    between = ~found.index.get_level_values("evidence").str.startswith("silhouette")
+    combined = within.loc[["both"]].assign(models=len(label))
     if len(large):
-        others = _compare(loaded, own, large, heads).loc[["both"]].assign(models=len(large))
+        differences = _compare(loaded, own, large, heads).loc[["both"]].assign(models=len(large))
     else:
-        others = found.assign(models=0, verdict=_TOO_FEW)
-        others[["observed", *_SHOWN[1:-1]]] = np.nan
+        differences = combined.assign(models=0, verdict=_TOO_FEW)
+        differences[["observed", *_STATISTICS[1:-1]]] = np.nan
 
-    return pd.concat([found[~between], others[between]]).rename({"both": _COMBINED}, level="base")
+    is_kept = _is_of_differences(combined)
+    parts = [combined[~is_kept], differences[is_kept]]
+    return pd.concat(parts).rename({"both": _COMBINED}, level="base")

@@ -24,11 +24,11 @@ from ..modes import identify, load_respondent
 from ..modes.mode import Identity
 from ..nulls.kernels import kernel_statistics
 from ..nulls.respondents import kernel
-from ..questionnaires import Questionnaire, Scale, load_questionnaires
+from ..questionnaires import Questionnaire, Scale
 from ..questionnaires.prompts import prompts
 from ..store import key_of
 from .agreement import agreement_table
-from .assessments import Assessment
+from .assessments import Assessment, _load_with_scales
 from .own_base import (
     _HEADS,
     UntouchedBase,
@@ -341,14 +341,13 @@ def differences(
         interval excludes 0 and at most 5 % of pairs of random heads on their own bases differ as
         clearly. Answers to items have no random heads, so their models differ *on these items*.
     """
-    (_, first), *rest = assessments.items()
+    (_, baseline), *rivals = assessments.items()
     rows = []
     for questionnaire in _load_with_scales(questionnaires):
         for scale in questionnaire.scales:
-            about = {"questionnaire": questionnaire.id, "scale": scale.id}
-            for name, second in rest:
-                row = _compare_pair(first, second, questionnaire, scale)
-                rows.append(about | {"model": name} | row)
+            for name, rival in rivals:
+                row = {"questionnaire": questionnaire.id, "scale": scale.id, "model": name}
+                rows.append(row | _compare_pair(baseline, rival, questionnaire, scale))
 
     columns = ["questionnaire", "scale", "model", "difference", "low", "high", "n", "null"]
     return pd.DataFrame(rows, columns=[*columns, "verdict"])
@@ -375,9 +374,9 @@ def _compare_pair(
             for each in (first, second)
         ]
         # pair with the next head, as heads of the same number are equal on one base
-        drawn = _clearness(heads[0] - np.roll(heads[1], 1, axis=0))
-        row["null"] = float((drawn >= _clearness(gaps)).mean())
-        is_rare = _is_rare(_clearness(gaps), drawn)
+        of_heads = _clearness(heads[0] - np.roll(heads[1], 1, axis=0))
+        row["null"] = float((of_heads >= _clearness(gaps)).mean())
+        is_rare = _is_rare(_clearness(gaps), of_heads)
 
     if np.isnan(row["low"]):
         verdict_on_pair = "cannot be tested"
@@ -399,14 +398,6 @@ def _clearness(gaps: np.ndarray) -> np.ndarray:
     error = gaps.std(axis=-1, ddof=1) / np.sqrt(gaps.shape[-1])
     without_error = np.where(size > 0, np.inf, 0.0)
     return np.divide(size, error, out=without_error, where=error > 0)
-
-
-def _load_with_scales(questionnaires: str | Path | Questionnaire | Iterable) -> list[Questionnaire]:
-    loaded = load_questionnaires(questionnaires)
-    without = [questionnaire.id for questionnaire in loaded if not questionnaire.scales]
-    if without:
-        raise ParameterError(f"{without[0]} has no scales: use `psychometrics scores --plot`.")
-    return loaded
 
 
 def _judge(
@@ -447,12 +438,11 @@ def _judge(
             flags.loc[rests_on_heads, "words"] = _OTHER_BASE + flags.loc[rests_on_heads, "words"]
             flags.loc[rests_on_heads, "mark"] = "–"
 
-        size = {scale.id: _items_in_sum(scale, base is not None) for scale in questionnaire.scales}
-        nulls = _scale_scores(null_items, questionnaire, size)
-        rivals = _scale_scores(others, questionnaire, size)
-        tables["scores"].append(_score_scales(items, flags, rivals, questionnaire, size))
+        to_prompts = base is not None
+        rivals = _scale_scores(others, questionnaire, to_prompts)
+        tables["scores"].append(_score_scales(items, flags, rivals, questionnaire, to_prompts))
         tables["flags"].append(flags.assign(questionnaire=questionnaire.id))
-        tables["nulls"].append(nulls)
+        tables["nulls"].append(_scale_scores(null_items, questionnaire, to_prompts))
         tables["others"].append(rivals)
         tables["items"].append(items)
         tables["null_items"].append(null_items)
@@ -467,7 +457,7 @@ def _score_scales(
     flags: pd.DataFrame,
     others: pd.DataFrame,
     questionnaire: Questionnaire,
-    size: Mapping[str, int],
+    to_prompts: bool,
 ) -> pd.DataFrame:
     """Return each scale's score with its interval, its place among others, and its verdict."""
     rows = []
@@ -475,7 +465,7 @@ def _score_scales(
         interval = scale_intervals(items, questionnaire, scale.id).iloc[0]
         answered = int(interval["n"])
         mark, sentence = verdict(flags, scale)
-        factor = size[scale.id]
+        factor = _items_in_sum(scale, to_prompts)
         if answered < len(scale.items):  # a missing item leaves no score
             factor = np.nan
             mark = "✗"
@@ -516,7 +506,7 @@ def _keyed(items: pd.DataFrame, questionnaire: Questionnaire, scale: Scale) -> p
 
 
 def _scale_scores(
-    items: pd.DataFrame | None, questionnaire: Questionnaire, size: Mapping[str, int]
+    items: pd.DataFrame | None, questionnaire: Questionnaire, to_prompts: bool
 ) -> pd.DataFrame:
     """Return the scores of respondents on all scales: ``questionnaire, scale, who, score``."""
     columns = ["questionnaire", "scale", "who", "score"]
@@ -524,10 +514,11 @@ def _scale_scores(
     for scale in questionnaire.scales if items is not None else []:
         keyed = _keyed(items, questionnaire, scale)
         if len(keyed):
-            scores = size[scale.id] * keyed.mean(axis=1, skipna=False).to_numpy()
+            factor = _items_in_sum(scale, to_prompts)
+            scores = factor * keyed.mean(axis=1, skipna=False).to_numpy()
             who = keyed.index.get_level_values("respondent_id")
-            about = {"questionnaire": questionnaire.id, "scale": scale.id}
-            table = pd.DataFrame({"who": who, "score": scores}).assign(**about)
+            table = pd.DataFrame({"who": who, "score": scores})
+            table = table.assign(questionnaire=questionnaire.id, scale=scale.id)
             tables.append(table[columns])
 
     return pd.concat(tables[1:] or tables, ignore_index=True)
@@ -594,14 +585,14 @@ def _describe_asking(
     titles = {questionnaire.id: questionnaire.short_title for questionnaire in loaded}
     kind = "prompts" if "term" in answers else "answers"
     counts = answers.groupby("questionnaire", sort=False).size()
-    shown = mask_conditions(conditions)
+    masked = mask_conditions(conditions)
     paid = {"cost": f"{summary['cost']:.4g}"} if summary.get("cost") else {}
     return {
         "respondent": identity.respondent_id,
         "model": f"{identity.model or ''} ({identity.source or 'unknown source'})",
         "revision": str(identity.revision or "not known"),
         "mode": identity.mode,
-        "conditions": ", ".join(f"{k}={v}" for k, v in shown.items()) or "the mode's own",
+        "conditions": ", ".join(f"{k}={v}" for k, v in masked.items()) or "the mode's own",
         "asked": "; ".join(f"{titles[name]}: {n:,} {kind}" for name, n in counts.items()),
         "precision": str(identity.dtype or "the endpoint's"),
         "answers": f"{summary['asked']:,} asked now, {summary['from_store']:,} from the store, in "

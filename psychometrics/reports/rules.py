@@ -97,8 +97,8 @@ def _heads_of_sizes(answers: pd.DataFrame, nulls: pd.DataFrame) -> dict[str, pd.
     equals the respondent's, or comes as near as it can.
     """
     goal = decisiveness(pss(answers)).mean()
-    first = nulls["respondent_id"].unique()[:_HEADS_TO_MATCH]
-    sample = nulls[nulls["respondent_id"].isin(first)]
+    names = nulls["respondent_id"].unique()[:_HEADS_TO_MATCH]
+    sample = nulls[nulls["respondent_id"].isin(names)]
 
     def excess(log_factor: float) -> float:
         resized = _multiply_logits(sample, np.exp(log_factor))

@@ -29,6 +29,18 @@ VERDICTS = {
     "placebo": "A placebo",
 }
 """The verdicts in words, by case, from the worst case to the best."""
+_SENTENCES = {
+    "no score": "Nothing can be written about {whose}: {reason}.",
+    "fails": "Do not write about {whose}: {reason}.",
+    "not compared": "Do not write about {whose} yet ({scores} on the {title}): {reason}.",
+    "depends on size": "Do not write about {whose} ({scores} on the {title}): {reason}.",
+    "as impostors": "Do not write about {whose}. {its_scores} ({scores}) {zero} {reason}.",
+    "placebo": "Nothing may be written about {whose}: this questionnaire is a placebo. "
+    "{its_scores} ({scores}) shows what the method gives without a trait.",
+    "reservations": "Write about {whose} ({scores}) only with {these}: {reason}.",
+    "passes": "You may report {whose} ({scores}): {reason}. That the {title} measures {them} in a "
+    "model is not shown by this.",
+}
 _RESERVATIONS = {
     "trend": "its answers follow the words for *how often* no more regularly than impostors' do",
     "agreeing": "it agrees with opposite statements more than it tells them apart",
@@ -37,6 +49,12 @@ _RESERVATIONS = {
     "acquiescence": "it leans to one end of the options, whatever the item says",
     "answered": "some items were refused or could not be read",
     "alone": "by itself the scale cannot be told from answers dealt out at random",
+}
+_NOT_COMPARED = {
+    True: "it was not compared with models that know nothing on the same base; name it with --base "
+    "FOLDER",
+    False: "all items are keyed alike, so agreeing with everything looks the same; ask a "
+    "questionnaire with reversed items, too",
 }
 _MOST_NAMES = 6
 
@@ -109,15 +127,7 @@ def read_scale(row: pd.Series, flags: pd.DataFrame, nulls: pd.DataFrame) -> Read
         reason = _reason_of_failure(checks, marks)
     elif marks.get("terms" if to_prompts else "content") == "–" or not marks:
         case = "not compared"
-        reason = (
-            "all items are keyed alike, so agreeing with everything looks the same; ask a "
-            "questionnaire with reversed items, too"
-        )
-        if to_prompts:
-            reason = (
-                "it was not compared with models that know nothing on the same base; name it with "
-                "--base FOLDER"
-            )
+        reason = _NOT_COMPARED[to_prompts]
     elif marks.get("terms") == "!":
         case = "depends on size"
         reason = (
@@ -209,54 +219,34 @@ def state_questionnaire(title: str, readings: Sequence[Reading], subject: str = 
 def _state_group(title: str, group: Sequence[Reading], subject: str) -> str:
     """Return the sentences about the scales that share a case and a reason."""
     case = group[0].case
-    names = join_words([lower_first(each.title) for each in group])
-    whose = f"this {subject}'s {names}"
     reason = group[0].reason
-    scores = join_words([number(each.score, ".3f") for each in group])
-    its = "Its score" if len(group) == 1 else "Its scores"
+    is_single = len(group) == 1
+    intervals = [each for each in group if not np.isnan(each.low)]
+    differs = bool(intervals) and not any(each.low <= 0 <= each.high for each in intervals)
+    zero = "differ from zero, but"
+    if not differs:
+        zero = "cannot be told from zero, and"
+    elif is_single:
+        zero = "differs from zero, but"
 
-    if case == "no score":
-        return f"Nothing can be written about {whose}: {reason}."
-    if case == "fails":
-        return f"Do not write about {whose}: {reason}."
-    if case == "not compared":
-        return f"Do not write about {whose} yet ({scores} on the {title}): {reason}."
-    if case == "depends on size":
-        return f"Do not write about {whose} ({scores} on the {title}): {reason}."
-
-    if case == "as impostors":
-        differ = [not each.low <= 0 <= each.high for each in group if not np.isnan(each.low)]
-        clause = "cannot be told from zero, and"
-        if differ and all(differ):
-            clause = "differs from zero, but" if len(group) == 1 else "differ from zero, but"
-
-        return f"Do not write about {whose}. {its} ({scores}) {clause} {_count_reached(group)}."
-
-    if case == "placebo":
-        return (
-            f"Nothing may be written about {whose}: this questionnaire is a placebo. {its} "
-            f"({scores}) shows what the method gives without a trait."
+    if not is_single and case == "passes":
+        reason = "no rule speaks against them"
+    elif not is_single and case == "as impostors":
+        fewest = min(group, key=lambda each: each.impostors)
+        reason = (
+            f"at least {fewest.impostors} of {fewest.drawn} models that know nothing score as far "
+            "on each once they are as decided"
         )
 
-    if case == "reservations":
-        noun = "these reservations" if "; " in reason else "this reservation"
-        return f"Write about {whose} ({scores}) only with {noun}: {reason}."
-
-    why = reason if len(group) == 1 else "no rule speaks against them"
-    return (
-        f"You may report {whose} ({scores}): {why}. That the {title} measures "
-        f"{'it' if len(group) == 1 else 'them'} in a model is not shown by this."
-    )
-
-
-def _count_reached(group: Sequence[Reading]) -> str:
-    """Say how many null respondents score as far from zero as the model."""
-    if len(group) == 1:
-        return group[0].reason
-    fewest = min(group, key=lambda each: each.impostors)
-    return (
-        f"at least {fewest.impostors} of {fewest.drawn} models that know nothing score as far on "
-        "each once they are as decided"
+    return _SENTENCES[case].format(
+        whose=f"this {subject}'s {join_words([lower_first(each.title) for each in group])}",
+        scores=join_words([number(each.score, ".3f") for each in group]),
+        title=title,
+        reason=reason,
+        zero=zero,
+        its_scores="Its score" if is_single else "Its scores",
+        these="these reservations" if "; " in reason else "this reservation",
+        them="it" if is_single else "them",
     )
 
 

@@ -168,21 +168,24 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if not self._is_allowed():
             return
-        path = self.path.partition("?")[0].rstrip("/").removeprefix("/v1")
-        names = self.server.respondents.names()
-        models = [
-            {"id": name, "object": "model", "created": 0, "owned_by": "psychometrics"}
-            for name in names
-        ]
-        if path == "/models":
+        page = self._page()
+        name = page.removeprefix("/models/")
+        respondents = self.server.respondents
+        if page == "/models":
+            models = [_describe_model(each) for each in respondents.names()]
             self._send(200, {"object": "list", "data": models})
-        elif path.startswith("/models/"):
-            self._send_model(path.removeprefix("/models/"))
-        elif path == "/stats":
+        elif name != page:
+            try:
+                respondents.check(name)
+            except ParameterError as error:
+                self._refuse(404, str(error))
+            else:
+                self._send(200, _describe_model(name))
+        elif page == "/stats":
             with self.server.lock:
                 self._send(200, dict(self.server.stats))
         else:
-            self._refuse(404, f"{path[:80]}: no such page; use /v1/models or /stats.")
+            self._refuse(404, f"{page[:80]}: no such page; use /v1/models or /stats.")
 
     def do_POST(self) -> None:
         if not self._is_allowed():
@@ -191,9 +194,9 @@ class _Handler(BaseHTTPRequestHandler):
         if body is None:
             return
 
-        path = self.path.partition("?")[0].rstrip("/").removeprefix("/v1")
-        if path not in _WRITERS:
-            self._refuse(404, f"{path[:80]}: no such page; use /v1/chat/completions.")
+        page = self._page()
+        if page not in _WRITERS:
+            self._refuse(404, f"{page[:80]}: no such page; use /v1/chat/completions.")
             return
         try:
             request = json.loads(body)
@@ -217,20 +220,14 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.stats["without_options"] += not replies[0].answers
             self.server.stats[f"requests to {request['model']}"] += 1
 
-        content = _WRITERS[path](request, replies)
+        content = _WRITERS[page](request, replies)
         if request.get("stream"):
             self._stream(protocol.chunks(request, content))
         else:
             self._send(200, content)
 
-    def _send_model(self, name: str) -> None:
-        try:
-            self.server.respondents.check(name)
-        except ParameterError as error:
-            self._refuse(404, str(error))
-        else:
-            model = {"id": name, "object": "model", "created": 0, "owned_by": "psychometrics"}
-            self._send(200, model)
+    def _page(self) -> str:
+        return self.path.partition("?")[0].rstrip("/").removeprefix("/v1")
 
     def _is_allowed(self) -> bool:
         """Refuse pages of other sites, whose names may lead to this machine, and missing keys."""
@@ -303,19 +300,8 @@ class _Handler(BaseHTTPRequestHandler):
         """Write no line for each request."""
 
 
-def serve(server: NullServer) -> None:
-    """Serve until interrupted.
-
-    Parameters
-    ----------
-    server : NullServer
-    """
-    try:
-        server.serve_forever()
-    except KeyboardInterrupt:
-        pass
-    finally:
-        server.server_close()
+def _describe_model(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "psychometrics"}
 
 
 def environment_key() -> str | None:
