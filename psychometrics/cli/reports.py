@@ -56,6 +56,13 @@ _Against = Annotated[
 _Page = Annotated[Path | None, Option("--output", "-o", help="The page: .html or .pdf.")]
 _Pdf = Annotated[bool, Option("--pdf", help="Also print the page to a .pdf file.")]
 _Json = Annotated[bool, Option("--json", help="Print the results as JSON instead.")]
+_Controls = Annotated[
+    bool,
+    Option(
+        "--controls/--no-controls",
+        help="Ask a chat model also with the options turned round, and about the weather.",
+    ),
+]
 _PROFILED = "gad7,phq9,soc13"
 # Most respondents of a file that are compared without being named.
 _SIDE_BY_SIDE = 12
@@ -72,6 +79,7 @@ def _profile(
     mode: Mode = "nli",
     condition: Conditions = None,
     base: Annotated[str | None, Option(help="The model's base before training.")] = None,
+    controls: _Controls = True,
     output: _Page = None,
     pdf: _Pdf = False,
     as_json: _Json = False,
@@ -92,7 +100,7 @@ def _profile(
         raise ParameterError("Name a model, or a table with --answers.")
 
     if dry_run:
-        _collect_answers(split_names(questionnaires), model, mode, condition, dry_run)
+        _plan_requests([model], questionnaires, mode, condition, controls)
 
     name = re.sub(r"[^\w.-]+", "-", Path(model).name or model)
     pages = _plan_pages(output, pdf, Path(f"profile-{name}.html"))
@@ -101,6 +109,10 @@ def _profile(
         pm.models.sources.find(base)
 
     conditions = settings.pop("conditions")
+    if controls and mode == "chat":
+        _announce_controls([model], settings["questionnaires"], conditions)
+
+    settings |= {} if controls else {"controls": False}
     assessment = pm.profiles.assess(model, base=base, **settings, **conditions)
     report = pm.contents.report_profile(assessment)
     cells = [
@@ -182,6 +194,7 @@ def _compare(
     against: _Against = "default",
     mode: Mode = "nli",
     condition: Conditions = None,
+    controls: _Controls = True,
     output: _Page = None,
     pdf: _Pdf = False,
     as_json: _Json = False,
@@ -195,13 +208,17 @@ def _compare(
     """
     models = models or []
     if dry_run:
-        _collect_answers(split_names(questionnaires), ",".join(models), mode, condition, dry_run)
+        _plan_requests(models, questionnaires, mode, condition, controls)
 
     pages = _plan_pages(output, pdf, Path("compare.html"))
     if answer_file is None:
         pm.profiles.name_models(models)
         settings = _settings_of_asking(models, questionnaires, against, mode, condition, True)
-        settings |= settings.pop("conditions")
+        conditions = settings.pop("conditions")
+        if controls and mode == "chat":
+            _announce_controls(models, settings["questionnaires"], conditions)
+
+        settings |= conditions if controls else conditions | {"controls": False}
         comparison = pm.comparisons.compare_models(models, **settings)
         command = shlex.join(["psychometrics", "compare", *sys.argv[2:]])
         cells = [
@@ -371,6 +388,36 @@ def _settings_of_asking(
                 asked.check(questionnaire, identity, complete)
 
     return settings
+
+
+def _plan_requests(
+    models: list[str], questionnaires: str, mode: str, condition: list[str] | None, controls: bool
+) -> None:
+    """Estimate the requests to an endpoint, send none, and exit."""
+    if controls and mode == "chat":
+        loaded = pm.questionnaires.load_questionnaires(split_names(questionnaires))
+        conditions = parse_conditions(condition, mode) | {"dry_run": True}
+        asked, once = pm.controls.control_call(loaded, conditions)
+        typer.echo("psychometrics: controls first, then the questionnaires:", err=True)
+        if asked:
+            pm.ask(asked, models, mode=mode, **once)
+
+    _collect_answers(split_names(questionnaires), ",".join(models), mode, condition, True)
+
+
+def _announce_controls(models: list[str], questionnaires: list[str], conditions: dict) -> None:
+    """Say how many statements the controls add to those of the questionnaires."""
+    loaded = pm.questionnaires.load_questionnaires(questionnaires)
+    asked, _ = pm.controls.control_call(loaded, conditions)
+    batch = conditions.get("batch_size", pm.modes.mode_named("chat").conditions["batch_size"])
+    statements = len(models) * sum(len(each.items) for each in asked)
+    requests = len(models) * sum(math.ceil(len(each.items) / batch) for each in asked)
+    typer.echo(
+        f"psychometrics: controls (options turned round, weather, empty item) ask {statements} "
+        f"statements more, in about {requests} requests if none is stored; --no-controls leaves "
+        "them out.",
+        err=True,
+    )
 
 
 def _plan_pages(output: Path | None, pdf: bool, default: Path) -> list[Path]:

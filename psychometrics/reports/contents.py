@@ -180,8 +180,10 @@ def report_profile(assessment: Assessment) -> Report:
     title = how.get("respondent", "a respondent")
     parts = [f"mode {assessment.mode}", how.get("asked", ""), how.get("null respondents", "")]
     unread = how.get("refused or unreadable", "0")
-    if unread != "0":
-        parts.append(f"{unread} answers refused or unreadable")
+    if unread != "0" or assessment.mode == "chat":
+        parts.append(f"refused or unreadable: {unread}")
+    if "cost" in how:
+        parts.append(f"cost: {how['cost']}")
 
     details = [_people(assessment), _flags(assessment.flags, assessment), *_learnt(assessment)]
     checklist = None

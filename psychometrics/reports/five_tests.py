@@ -14,6 +14,7 @@ import pandas as pd
 
 from ..formats import number
 from ..measures.norms import compare_means
+from .controls import _EMPTY_ID, _EMPTY_ITEM
 from .report import NamedTest
 from .sentences import read_questionnaire, show_p
 
@@ -177,14 +178,20 @@ def _weather(assessment: Assessment) -> dict[str, Any]:
     test = {"name": "weather"}
     to_prompts = assessment.base is not None
     meaning = "If the weather scores the same, a score is not about what its name says."
+    if not is_placebo.any() and len(_of_check(assessment, "weather")):
+        return test | _weather_by_controls(assessment)
+
     if not is_placebo.any() or is_placebo.all():
         command = "psychometrics new-questionnaire my-weather.csv"
+        if assessment.mode == "chat" and not assessment.settings.get("controls"):
+            command = assessment.command(controls=True)
         if to_prompts:
             asked = assessment.settings.get("questionnaires", [])
             command = assessment.command(questionnaires=[*asked, _PLACEBO])
         return test | {
             "status": "not done",
-            "done": "No questionnaire about the weather was asked beside these.",
+            "done": _why_without_controls(assessment)
+            or "No questionnaire about the weather was asked beside these.",
             "results": ["Not known."],
             "meaning": meaning,
             "command": command,
@@ -214,6 +221,64 @@ def _weather(assessment: Assessment) -> dict[str, Any]:
         "results": results,
         "meaning": meaning,
     }
+
+
+def _why_without_controls(assessment: Assessment) -> str:
+    """Say why a chat model's control questions have no answers, if asking them failed."""
+    asked = assessment.asked
+    if asked is None or "left out: controls" not in asked.index:
+        return ""
+    return f"The control questions could not be asked: {asked.loc['left out: controls', 'how']}"
+
+
+def _weather_by_controls(assessment: Assessment) -> dict[str, Any]:
+    """Compare each scale of a chat model with statements about the weather in the same form."""
+    flags = _of_check(assessment, "weather")
+    rows = assessment.scores.merge(flags, on=["questionnaire", "scale"], suffixes=("", "_flag"))
+    results = [f"{_scale_name(assessment, row)}: {row['words']}" for _, row in rows.iterrows()]
+    results += _read_empty_item(assessment)
+    differ = flags["mark"] == "✓"
+    status = "open"
+    meaning = "Some scales differ from the weather. The others are answered as if about nothing."
+    if differ.all():
+        status = "passed"
+        meaning = "The answers depend on what the items are about."
+    elif (flags["mark"] == "!").all():
+        status = "failed"
+        meaning = "No scale differs clearly from statements about nothing in a model."
+
+    return {
+        "status": status,
+        "done": "Seven statements that the weather is wet, seven that it is dry and an empty item "
+        "were mixed with the items, with the same instructions and options.",
+        "results": results,
+        "meaning": meaning,
+    }
+
+
+def _read_empty_item(assessment: Assessment) -> list[str]:
+    """Say what the empty item was answered, and how many items got the same answer."""
+    controls = assessment.controls
+    empty = controls[(controls["item_id"] == _EMPTY_ID) & (controls["status"] == "ok")]
+    values = dict(zip(empty["questionnaire"], empty["value"], strict=True))
+    lines = []
+    for questionnaire in assessment.questionnaires:
+        value = values.get(f"{questionnaire.id}_controls")
+        if value is None:
+            continue
+
+        options = questionnaire.choices(questionnaire.items[0])
+        label = next(option.label for option in options if option.value == value)
+        names = [item.id for item in questionnaire.items]
+        is_item = controls["questionnaire"].eq(f"{questionnaire.id}_controls")
+        items = controls[is_item & controls["item_id"].isin(names)]
+        same = int((items["value"] == value).sum())
+        lines.append(
+            f"{questionnaire.short_title}: the empty item (“{_EMPTY_ITEM}”) gets “{label}”, as do "
+            f"{same} of {len(items)} items asked with it."
+        )
+
+    return lines
 
 
 def _ten_runs(assessment: Assessment) -> dict[str, Any]:
@@ -319,13 +384,55 @@ def _turned_options(assessment: Assessment) -> dict[str, Any]:
             "is not.",
         }
 
+    if len(_of_check(assessment, "turned")):
+        return test | _turned_by_controls(assessment)
+
     setting = "permutations" if assessment.mode == "options" else "order"
     return test | {
         "status": "not done",
-        "done": "The options were shown in one order.",
+        "done": _why_without_controls(assessment) or "The options were shown in one order.",
         "meaning": "A model that reports a place in the list turns its answers round with the "
         "options. Ask again in the reverse order, and compare.",
-        "command": assessment.command(**{setting: "reversed"}),
+        "command": assessment.command(controls=True)
+        if assessment.mode == "chat" and not assessment.settings.get("controls")
+        else assessment.command(**{setting: "reversed"}),
+    }
+
+
+def _turned_by_controls(assessment: Assessment) -> dict[str, Any]:
+    """Compare a chat model's answers with those to the options in the reverse order."""
+    flags = _of_check(assessment, "turned", "acquiescence")
+    results = [
+        f"{assessment.short_title(row.questionnaire)}: {row.words}" for row in flags.itertuples()
+    ]
+    turned = flags.loc[flags["check"] == "turned", "mark"]
+    leans = (flags.loc[flags["check"] == "acquiescence", "mark"] == "!").any()
+    same = _of_check(assessment, "content").query("value == 0")["questionnaire"]
+    weather = _of_check(assessment, "weather").query("mark == '✓'")["questionnaire"]
+    has_one_answer = not set(same) <= set(weather)  # other statements got other answers
+    meaning = "The answers stay with the words of the options, wherever these are in the list."
+    status = "passed"
+    if (turned == "✗").any():
+        status = "failed"
+        meaning = "It reports places in the list: its answers turn round with the options."
+    elif has_one_answer:
+        status = "failed"
+        meaning = "It gives the same answer to every item, so nothing follows the content."
+    elif leans:
+        status = "failed"
+        meaning = "It leans to one end of the options, whatever the item says."
+    elif (turned == "!").any():
+        status = "failed"
+        meaning = "Turned round, the answers are no nearer to the first ones than chance brings."
+    elif (turned == "–").any():
+        status = "open"
+        meaning = "Too few answers can show it; ask a longer questionnaire."
+
+    return {
+        "status": status,
+        "done": "Every item was asked again with its options in the reverse order.",
+        "results": results,
+        "meaning": meaning,
     }
 
 

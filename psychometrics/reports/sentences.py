@@ -37,6 +37,8 @@ _RESERVATIONS = {
     "acquiescence": "it leans to one end of the options, whatever the item says",
     "answered": "some items were refused or could not be read",
     "alone": "by itself the scale cannot be told from answers dealt out at random",
+    "turned": "its answers did not clearly stay when the options were turned round",
+    "weather": "its answers do not differ clearly from those to statements about the weather",
 }
 _MOST_NAMES = 6
 
@@ -104,10 +106,13 @@ def read_scale(row: pd.Series, flags: pd.DataFrame, nulls: pd.DataFrame) -> Read
     if np.isnan(row["score"]):
         case = "no score"
         reason = row["verdict"].partition(": ")[2]
-    elif "✗" in marks.values():
+    elif "✗" in marks.values() or (marks.get("content"), marks.get("weather")) == ("–", "!"):
         case = "fails"
         reason = _reason_of_failure(checks, marks)
-    elif marks.get("terms" if to_prompts else "content") == "–" or not marks:
+    elif not marks or (
+        marks.get("terms" if to_prompts else "content") == "–"
+        and not marks.get("weather") == marks.get("turned") == "✓"
+    ):
         case = "not compared"
         reason = (
             "all items are keyed alike, so agreeing with everything looks the same; ask a "
@@ -134,6 +139,8 @@ def read_scale(row: pd.Series, flags: pd.DataFrame, nulls: pd.DataFrame) -> Read
         reserved = [_RESERVATIONS[check] for check, mark in marks.items() if mark == "!"]
         if to_prompts and row["low"] <= 0 <= row["high"]:
             reserved.append("its interval over items includes zero")
+        if marks.get("content") == "–":
+            reserved.append("all its items are keyed alike, so only the controls speak for it")
         if marks.get("alone") == "–":
             reserved.append("the scale could not be tested by itself")
 
@@ -151,6 +158,10 @@ def _reason_of_failure(checks: pd.DataFrame, marks: dict[str, str]) -> str:
         return f"it is right on {right} of pairs at inference, which is no better than guessing"
     if "terms" in marks:
         return "it tells opposite words apart no better than models that know nothing"
+    if marks.get("turned") == "✗":
+        return "it reports places in the list, as its answers turn round with the options"
+    if marks["content"] == "–":
+        return _RESERVATIONS["weather"]
     if checks.loc["content", "value"] == 0:
         return "it gave the same answer to every item"
     return "its answers agree within a scale no better than the same answers dealt out at random"
