@@ -552,7 +552,7 @@ def report_answers(
         title=name,
         about=" · ".join(about),
         statements=statements,
-        tests=examine_answers(tables, titles, command),
+        tests=examine_answers(tables, titles),
         results=_results_of_answers(scales, titles, cases),
         details=[table for table in details if table.rows],
         checklist=make_checklist(of_answers(answers)),

@@ -16,7 +16,7 @@ from ..formats import number
 from ..measures.norms import compare_means
 from .controls import _EMPTY_ID, _EMPTY_ITEM
 from .report import NamedTest
-from .sentences import read_questionnaire, show_p
+from .sentences import join_words, read_questionnaire, show_p
 
 if TYPE_CHECKING:
     from .assessments import Assessment
@@ -31,6 +31,7 @@ QUESTIONS = {
 """What each test asks, by its name."""
 _SEVERITY = ("failed", "open", "not done", "passed", "not needed")
 _PLACEBO = "placebo_weather"
+_MOST_LISTED = 6  # of more models, each test shows how many pass and fail
 
 
 def examine_model(assessment: Assessment) -> list[NamedTest]:
@@ -65,13 +66,26 @@ def examine_models(assessments: Mapping[str, Assessment]) -> list[NamedTest]:
         results = dict(zip(by_model, tests, strict=True))
         worst = min(tests, key=lambda test: _SEVERITY.index(test.status))
         lines = worst.results
-        if any(test.results != lines for test in tests):
+        if len(tests) > _MOST_LISTED:
+            lines = _count_statuses(results)
+        elif any(test.results != lines for test in tests):
             named = ([f"{name}, {line}" for line in test.results] for name, test in results.items())
             lines = [line for of_model in named for line in of_model]
 
         merged.append(worst.model_copy(update={"results": lines}))
 
     return merged
+
+
+def _count_statuses(tests: Mapping[str, NamedTest]) -> list[str]:
+    """Return a line for each status of a test: how many models have it, and which."""
+    lines = []
+    for status in _SEVERITY:
+        names = [name for name, test in tests.items() if test.status == status]
+        if names:
+            lines.append(f"{status}: {len(names)} of {len(tests)} ({join_words(names)})")
+
+    return lines
 
 
 def _of_check(assessment: Assessment, *checks: str) -> pd.DataFrame:
@@ -474,7 +488,7 @@ def _twin(assessment: Assessment) -> dict[str, Any]:
 
 
 def examine_answers(
-    tables: Mapping[str, pd.DataFrame], titles: Mapping[str, str], command: str
+    tables: Mapping[str, pd.DataFrame], titles: Mapping[str, str]
 ) -> list[NamedTest]:
     """Return the five tests that answers allow without asking a model.
 
@@ -484,8 +498,6 @@ def examine_answers(
         The result of :func:`psychometrics.reports.answer_profiles.assess_answers`.
     titles : mapping of str to str
         Short titles of the questionnaires, by id.
-    command : str
-        The command that made the page.
     """
     tests = [
         _impostors_of_answers(tables["scales"]),
