@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shutil
@@ -9,6 +10,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 
 import psychometrics as pm
 from psychometrics.measures.styles import empty_answers
@@ -27,6 +29,7 @@ from psychometrics.reports.sentences import (
     state_questionnaire,
     state_scales_of_answers,
 )
+from psychometrics.reports.terminal import print_report
 from tests.conftest import loads_from_elsewhere, needs_browser
 
 SMALL = "minilm-mnli-l3-s16"
@@ -200,6 +203,30 @@ def test_results_show_themselves_in_jupyter(assessment):
     assert report_profile(assessment).statements[0].text[:40] in shown.replace("&#39;", "'")
     assert "<svg" in shown
     assert "<script" not in shown
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_terminal_shows_verdicts_whole_and_colours_only_where_they_are_wanted(
+    assessment, width, monkeypatch
+):
+    report = report_profile(assessment)
+    shown = {}
+    for name, value in (("plain", "1"), ("coloured", "")):
+        monkeypatch.setenv("NO_COLOR", value)
+        file = io.StringIO()
+        settings = {"force_terminal": True, "color_system": "256", "highlight": False}
+        print_report(report, Console(file=file, width=width, **settings))
+        shown[name] = file.getvalue()
+
+    assert "\x1b[38;5;" in shown["coloured"] or "\x1b[3" in shown["coloured"]
+    assert not re.search(r"\x1b\[3[0-9]", shown["plain"])
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", shown["plain"]).splitlines()
+    assert max(map(len, lines)) <= width
+    for row in report.results.rows:
+        assert any(row["verdict"] in line and row["scale_title"] in line for line in lines)
+    assert ("others below" in shown["plain"]) == (width == 120), "no room"
+    for test in report.tests:
+        assert any(test.status in line and test.name in line for line in lines)
 
 
 @needs_browser

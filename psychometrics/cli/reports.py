@@ -24,7 +24,6 @@ from ..exceptions import (
     needed,
     writing,
 )
-from ..formats import number
 from ..reports.printing import check_page
 from .answers import _collect_answers, read_answer_file, write_table
 from .options import (
@@ -129,6 +128,9 @@ def _profile(
         typer.echo(report.to_json())
         return
 
+    if _print_on_terminal(report, pages):
+        return
+
     _print_statements(report)
     for row in assessment.scores.itertuples():
         typer.echo(f"{row.mark} {row.questionnaire}, {row.title}: {_judged_score(row)}")
@@ -172,6 +174,9 @@ def _profile_answers(
 
     if as_json:
         typer.echo(report.to_json())
+        return
+
+    if _print_on_terminal(report, pages):
         return
 
     _print_statements(report)
@@ -244,7 +249,7 @@ def _compare(
 
     if as_json:
         typer.echo(report.to_json())
-    else:
+    elif not _print_on_terminal(report, pages):
         _print_comparison(comparison, report, pages)
 
     for name, reason in comparison.failures.items():
@@ -460,24 +465,22 @@ def _write_files(report, figure, pages: list[Path], cells: list[str], tables: di
 
 
 def _print_statements(report) -> None:
-    """Print what may be written, and on a terminal the table of scores and verdicts."""
+    """Print what may be written, a line for each questionnaire."""
     for statement in report.statements:
         typer.echo(f"{statement.about}: {statement.text}")
 
+
+def _print_on_terminal(report, pages: list[Path]) -> bool:
+    """Print the report for a reader at a terminal, if there is one; return whether there is."""
     if not sys.stdout.isatty():
-        return
+        return False
 
-    from rich.console import Console
-    from rich.table import Table
+    from ..reports.terminal import print_report  # its packages are slow to load
 
-    shown = Table(*(column.heading for column in report.results.columns))
-    for row in report.results.rows:
-        shown.add_row(
-            *("" if row[c.key] is None else number(row[c.key], c.form)
-              for c in report.results.columns)
-        )  # fmt: skip
-
-    Console().print(shown, markup=False)
+    print_report(report)
+    typer.echo()
+    _print_files(report, pages)
+    return True
 
 
 def _print_end(report, pages: list[Path]) -> None:
@@ -486,6 +489,11 @@ def _print_end(report, pages: list[Path]) -> None:
         how = f": {test.command}" if test.command else ""
         typer.echo(f"{test.name} test: {test.status}{how}")
 
+    _print_files(report, pages)
+
+
+def _print_files(report, pages: list[Path]) -> None:
+    """Print the names of the files that were written."""
     if pages:
         files = [*pages, pages[0].with_suffix(".json")]
         if report.checklist is not None:
