@@ -6,6 +6,7 @@ import io
 import json
 import re
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -146,6 +147,17 @@ def test_a_report_has_five_tests_and_a_test_that_was_not_done_says_how(assessmen
         assert (test.status == "not done") == bool(test.command)
         if test.command:
             assert test.command.startswith(f"psychometrics profile {SMALL} --questionnaires gad7")
+
+
+def test_a_score_no_farther_than_that_of_the_weather_is_reserved(assessment):
+    with_placebo = replace(assessment, scores=assessment.scores.assign(score=0.05))
+    (statement, _) = report_profile(with_placebo).statements
+    assert statement.case != "passes"
+    flags = assessment.flags.assign(mark="✓")
+    passing = replace(with_placebo, flags=flags)
+    (statement, _) = report_profile(passing).statements
+    assert statement.case == "reservations"
+    assert "about nothing" in statement.text
 
 
 def test_the_scores_of_a_page_are_those_of_the_assessment(assessment):
@@ -313,7 +325,8 @@ def test_pages_about_several_models_and_about_answers_say_what_may_be_written():
 
     answers = pm.styles.empty_answers("ipip20", "random", respondents=12, runs=2)
     tables = pm.answer_profiles.assess_answers(answers, "ipip20")
-    report = report_answers(answers, tables, [pm.load_questionnaire("ipip20")])
+    report = report_answers(answers, tables, [pm.load_questionnaire("ipip20")], "my-table")
+    assert report.title == "my-table"
     assert {statement.about for statement in report.statements} == {"Mini-IPIP"}
     assert [test.name for test in report.tests][2:4] == ["ten runs", "turn it round"]
     assert pm.pages.draw_alphas(tables["scales"], {"ipip20": "Mini-IPIP"}) is not None

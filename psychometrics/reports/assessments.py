@@ -112,7 +112,7 @@ class Assessment:
         for name in ("against", "base"):
             if settings[name] not in (None, "default"):
                 words += [f"--{name}", settings[name]]
-        if not settings["controls"]:
+        if settings["mode"] == "chat" and not settings["controls"]:
             words.append("--no-controls")
         for name, value in conditions.items():
             words += ["-c", f"{name}={value}"]

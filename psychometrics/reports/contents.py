@@ -535,11 +535,12 @@ def report_answers(
         _READINGS[reading.partition(",")[0].partition(":")[0]] for reading in scales["reading"]
     ]
     statements = []
-    for (name, (case, verdict)), rows in scales.assign(case=cases).groupby(
+    for (questionnaire, (case, verdict)), rows in scales.assign(case=cases).groupby(
         ["questionnaire", "case"], sort=False
     ):
+        about = titles[questionnaire]
         text = state_scales_of_answers(rows)
-        statements.append(Statement(about=titles[name], case=case, verdict=verdict, text=text))
+        statements.append(Statement(about=about, case=case, verdict=verdict, text=text))
 
     read = answers.attrs.get("summary", {}).get("read", [])
     details = [

@@ -220,8 +220,8 @@ def _check_weather(
 
     share, weather, p = compared
     words = (
-        f"its answers are at {share:.0%} of the way to the high end, those to statements about the "
-        f"weather at {weather:.0%} ({show_p(p)})."
+        f"at {share:.0%} of the way to the high end, statements about the weather at "
+        f"{weather:.0%} ({show_p(p)})."
     )
     return scale.id, "weather", "✓" if p <= level else "!", words, weather
 

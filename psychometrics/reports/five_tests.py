@@ -168,11 +168,15 @@ def _impostors_by_deals(assessment: Assessment) -> dict[str, Any]:
     """Compare answers to items with the same answers dealt to the items at random."""
     flags = _of_check(assessment, "content")
     status = _worst(flags["mark"])
+    if status == "not done" and (flags["mark"] == "✓").any():
+        status = "open"
+
     names = [assessment.short_title(name) for name in flags["questionnaire"]]
     results = [f"{name}: {words}" for name, words in zip(names, flags["words"], strict=True)]
     meanings = {
         "failed": "Somebody who answers without reading would give such answers.",
         "passed": "The answers depend on what the items say.",
+        "open": "Some answers depend on what the items say; the others cannot be tested so.",
         "not done": "A questionnaire with reversed items can be tested in this way.",
     }
     return {
@@ -181,7 +185,7 @@ def _impostors_by_deals(assessment: Assessment) -> dict[str, Any]:
         "done": "The same answers were dealt to the items at random, 999 times.",
         "results": results or ["No questionnaire was answered."],
         "meaning": meanings[status],
-        "command": "psychometrics questionnaires" if status == "not done" else "",
+        "command": "psychometrics questionnaires" if status in ("not done", "open") else "",
     }
 
 
@@ -459,7 +463,7 @@ def _twin(assessment: Assessment) -> dict[str, Any]:
     if not len(compared):
         return test | {
             "status": "not done",
-            "done": "No model that was trained apart was asked.",
+            "done": "It was not compared with a model that was trained apart.",
             "results": ["Not known."],
             "meaning": "A score is a model's own only if a twin repeats it: the same network, "
             "trained with other sentences in another order. Runs, versions and families are not "

@@ -36,7 +36,7 @@ _RESERVATIONS = {
     "commonest": "one option makes up most of its answers",
     "acquiescence": "it leans to one end of the options, whatever the item says",
     "answered": "some items were refused or could not be read",
-    "alone": "by itself the scale cannot be told from answers dealt out at random",
+    "alone": "taken alone, a scale's answers cannot be told from answers dealt out at random",
     "turned": "its answers did not clearly stay when the options were turned round",
     "weather": "its answers do not differ clearly from those to statements about the weather",
 }
@@ -142,7 +142,7 @@ def read_scale(row: pd.Series, flags: pd.DataFrame, nulls: pd.DataFrame) -> Read
         if marks.get("content") == "–":
             reserved.append("all its items are keyed alike, so only the controls speak for it")
         if marks.get("alone") == "–":
-            reserved.append("the scale could not be tested by itself")
+            reserved.append("it could not be tested by itself")
 
         case = "reservations" if reserved else "passes"
         reason = "; ".join(reserved) or _reason_to_report(to_prompts, impostors, len(distance))
@@ -179,6 +179,8 @@ def read_questionnaire(assessment: Assessment, questionnaire: str) -> list[Readi
     scores = assessment.scores[assessment.scores["questionnaire"] == questionnaire]
     flags = assessment.flags[assessment.flags["questionnaire"] == questionnaire]
     nulls = assessment.nulls
+    placebos = assessment.scores[assessment.scores["questionnaire"].str.contains("placebo")]
+    farthest = placebos["score"].abs().max() if assessment.base is not None else np.nan
     readings = []
     for _, row in scores.iterrows():
         of_scale = nulls
@@ -190,6 +192,10 @@ def read_questionnaire(assessment: Assessment, questionnaire: str) -> list[Readi
         reading = read_scale(row, flags, of_scale)
         if "placebo" in questionnaire and reading.case != "no score":
             reading = replace(reading, case="placebo", reason="it is about nothing in a model")
+        elif reading.case in ("passes", "reservations") and abs(reading.score) <= farthest:
+            earlier = f"{reading.reason}; " if reading.case == "reservations" else ""
+            reason = f"{earlier}a questionnaire about nothing scores as far from zero"
+            reading = replace(reading, case="reservations", reason=reason)
 
         readings.append(reading)
 

@@ -650,8 +650,12 @@ def _examine(
     else:
         tests = examine_models(assessments)
 
-    rows = [test.model_dump() | {"results": "\n".join(test.results)} for test in tests]
-    return pd.DataFrame(rows)
+    table = pd.DataFrame([test.model_dump() for test in tests])
+    table["results"] = table["results"].str.join("\n")
+    if study.combinations[0]:
+        table["done"] += f" Conditions: {_words(study.combinations[0])}."
+
+    return table
 
 
 def _asked(study: Study, record: dict, failed: dict[str, str]) -> pd.DataFrame:
