@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 
 import psychometrics as pm
 from psychometrics.measures.styles import empty_answers
@@ -27,6 +30,7 @@ from psychometrics.reports.sentences import (
     state_questionnaire,
     state_scales_of_answers,
 )
+from psychometrics.reports.terminal import print_report
 from tests.conftest import loads_from_elsewhere, needs_browser
 
 SMALL = "minilm-mnli-l3-s16"
@@ -145,6 +149,17 @@ def test_a_report_has_five_tests_and_a_test_that_was_not_done_says_how(assessmen
             assert test.command.startswith(f"psychometrics profile {SMALL} --questionnaires gad7")
 
 
+def test_a_score_no_farther_than_that_of_the_weather_is_reserved(assessment):
+    with_placebo = replace(assessment, scores=assessment.scores.assign(score=0.05))
+    (statement, _) = report_profile(with_placebo).statements
+    assert statement.case != "passes"
+    flags = assessment.flags.assign(mark="✓")
+    passing = replace(with_placebo, flags=flags)
+    (statement, _) = report_profile(passing).statements
+    assert statement.case == "reservations"
+    assert "about nothing" in statement.text
+
+
 def test_the_scores_of_a_page_are_those_of_the_assessment(assessment):
     report = report_profile(assessment)
     rows = pd.DataFrame(report.results.rows)
@@ -200,6 +215,30 @@ def test_results_show_themselves_in_jupyter(assessment):
     assert report_profile(assessment).statements[0].text[:40] in shown.replace("&#39;", "'")
     assert "<svg" in shown
     assert "<script" not in shown
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_terminal_shows_verdicts_whole_and_colours_only_where_they_are_wanted(
+    assessment, width, monkeypatch
+):
+    report = report_profile(assessment)
+    shown = {}
+    for name, value in (("plain", "1"), ("coloured", "")):
+        monkeypatch.setenv("NO_COLOR", value)
+        file = io.StringIO()
+        settings = {"force_terminal": True, "color_system": "256", "highlight": False}
+        print_report(report, Console(file=file, width=width, **settings))
+        shown[name] = file.getvalue()
+
+    assert "\x1b[38;5;" in shown["coloured"] or "\x1b[3" in shown["coloured"]
+    assert not re.search(r"\x1b\[3[0-9]", shown["plain"])
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", shown["plain"]).splitlines()
+    assert max(map(len, lines)) <= width
+    for row in report.results.rows:
+        assert any(row["verdict"] in line and row["scale_title"] in line for line in lines)
+    assert ("others below" in shown["plain"]) == (width == 120), "no room"
+    for test in report.tests:
+        assert any(test.status in line and test.name in line for line in lines)
 
 
 @needs_browser
@@ -286,7 +325,8 @@ def test_pages_about_several_models_and_about_answers_say_what_may_be_written():
 
     answers = pm.styles.empty_answers("ipip20", "random", respondents=12, runs=2)
     tables = pm.answer_profiles.assess_answers(answers, "ipip20")
-    report = report_answers(answers, tables, [pm.load_questionnaire("ipip20")])
+    report = report_answers(answers, tables, [pm.load_questionnaire("ipip20")], "my-table")
+    assert report.title == "my-table"
     assert {statement.about for statement in report.statements} == {"Mini-IPIP"}
     assert [test.name for test in report.tests][2:4] == ["ten runs", "turn it round"]
     assert pm.pages.draw_alphas(tables["scales"], {"ipip20": "Mini-IPIP"}) is not None

@@ -20,6 +20,7 @@ from psychometrics.cli import app
 from psychometrics.exceptions import ParameterError
 from psychometrics.paths import book_dir
 from psychometrics.questionnaires import load_questionnaire
+from psychometrics.reports.five_tests import QUESTIONS
 from psychometrics_book.studies.study import _difference, _reliability, run_study, study_tables
 from psychometrics_book.studies.study_files import Study, load_study, study_schema
 
@@ -99,6 +100,7 @@ def test_a_study_resumes_and_its_report_shows_plan_scores_and_verdicts(study):
     assert "20k SNLI, 3 layers" in text
     assert re.search(r"(as expected|the other way round|open: the interval)", text)
     assert "The study leaves this analysis out" in text, "evidence"
+    assert text.count("Add evidence to the analyses") == 5
     tables = study_tables(study)
     assert set(tables) == {"plan", "asked", "scores", "expectations", "effects", "reliability"}
     assert len(tables["scores"]) == 2 * 5 * 3
@@ -168,6 +170,18 @@ def test_an_analysis_that_has_nothing_to_show_says_why(study):
     study.write_text(STUDY.replace(alone, "minilm-mnli-l3-s16"))
     run_study(study, progress=False)
     assert "Alpha is not printed below" in study_tables(study)["reliability"]
+
+
+def test_a_study_of_models_has_the_five_tests_with_a_line_for_each_model(study):
+    study.write_text(STUDY.replace("reliability]", "evidence]"))
+    run_study(study, progress=False)
+    tables = study_tables(study)
+    report = book.study_report.report_study(load_study(study), tables)
+    assert [test.name for test in report.tests] == list(QUESTIONS)
+    impostor = report.tests[0]
+    assert impostor.status in ("passed", "failed")
+    assert len(impostor.results) == 3
+    assert all(test.command for test in report.tests if test.status == "not done")
 
 
 def _answered_by(number: int) -> pd.DataFrame:
@@ -484,6 +498,9 @@ def test_a_study_reads_a_table_whose_columns_are_its_conditions(of_a_table):
     assert set(tables["scores"]["respondent"]) == {"a", "b"}
     assert tables["asked"].loc["table of answers", "how"] == "table.csv"
     assert set(tables["evidence"]["mark"]) <= {"✗", "!", "✓", "–"}
+    report = book.study_report.report_study(load_study(path), tables)
+    assert [test.name for test in report.tests] == list(QUESTIONS)
+    assert report.tests[0].results != ["Not known."]
     filled = book.study_report.study_checklist(load_study(path), tables)
     assert filled.loc[["A.1", "N.1", "N.4"], "status"].eq("known").all()
     assert filled.loc[["B.1", "B.3", "C.1", "F.1"], "status"].eq("missing").all()  # others asked

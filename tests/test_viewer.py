@@ -115,6 +115,20 @@ def test_a_search_and_a_mode_narrow_the_list(viewer, query, shown):
     assert [row[0] for row in rows_of(fetch(viewer, below(viewer, query))[2])] == shown
 
 
+def test_pages_that_no_run_leads_to_are_listed_searched_and_filtered(viewer, pages):
+    rows = [{"questionnaire": "gad7", "about": "GAD-7", "mark": "✗", "verdict": "As a mere habit"}]
+    report = {"kind": "answers", "title": "my-table", "about": "40 respondents"}
+    (pages / "profile-my-table.html").write_text(PAGE)
+    text = json.dumps(report | {"results": {"rows": rows}})
+    (pages / "profile-my-table.json").write_text(text)
+    for query in ("", "?q=my-table+habit", "?mode=page%3A+answers"):
+        shown = fetch(viewer, below(viewer, query))[2]
+        first = rows_of(shown)[0]
+        assert first[:4] == ["GAD-7", "✗ As a mere habit", "my-table", "page: answers"]
+        assert "page?name=profile-my-table.html" in shown
+    assert not rows_of(fetch(viewer, below(viewer, "?q=my-table&mode=nli"))[2])
+
+
 def test_answers_are_one_click_deep(viewer):
     link = re.search(r"answers\?run=\w+(?=.>Challenges)", fetch(viewer, below(viewer))[2])
     text = fetch(viewer, below(viewer, link[0]))[2]
@@ -157,6 +171,7 @@ def test_no_script_runs_in_the_browser(viewer, browser):
     page = browser.new_page()
     page.goto(viewer.url)
     page.click("text=IPIP-50")
+    page.wait_for_url("**/answers?*")
     assert page.title().startswith("IPIP-50, org/<script>")
     page.go_back()
     page.fill("input", "impostors")

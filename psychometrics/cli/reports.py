@@ -24,7 +24,6 @@ from ..exceptions import (
     needed,
     writing,
 )
-from ..formats import number
 from ..reports.printing import check_page
 from .answers import _collect_answers, read_answer_file, write_table
 from .options import (
@@ -56,6 +55,13 @@ _Against = Annotated[
 _Page = Annotated[Path | None, Option("--output", "-o", help="The page: .html or .pdf.")]
 _Pdf = Annotated[bool, Option("--pdf", help="Also print the page to a .pdf file.")]
 _Json = Annotated[bool, Option("--json", help="Print the results as JSON instead.")]
+_Controls = Annotated[
+    bool,
+    Option(
+        "--controls/--no-controls",
+        help="Ask a chat model also with the options turned round, and about the weather.",
+    ),
+]
 _PROFILED = "gad7,phq9,soc13"
 # Most respondents of a file that are compared without being named.
 _SIDE_BY_SIDE = 12
@@ -72,6 +78,7 @@ def _profile(
     mode: Mode = "nli",
     condition: Conditions = None,
     base: Annotated[str | None, Option(help="The model's base before training.")] = None,
+    controls: _Controls = True,
     output: _Page = None,
     pdf: _Pdf = False,
     as_json: _Json = False,
@@ -92,7 +99,7 @@ def _profile(
         raise ParameterError("Name a model, or a table with --answers.")
 
     if dry_run:
-        _collect_answers(split_names(questionnaires), model, mode, condition, dry_run)
+        _plan_requests([model], questionnaires, mode, condition, controls)
 
     name = re.sub(r"[^\w.-]+", "-", Path(model).name or model)
     pages = _plan_pages(output, pdf, Path(f"profile-{name}.html"))
@@ -100,6 +107,10 @@ def _profile(
     if base is not None and base != "minilm":
         pm.models.sources.find(base)
 
+    if controls and mode == "chat":
+        _announce_controls([model], settings)
+
+    settings |= {} if controls else {"controls": False}
     assessment = pm.profiles.assess(model, base=base, **settings)
     report = pm.contents.report_profile(assessment)
     cells = [
@@ -166,6 +177,7 @@ def _compare(
     against: _Against = "default",
     mode: Mode = "nli",
     condition: Conditions = None,
+    controls: _Controls = True,
     output: _Page = None,
     pdf: _Pdf = False,
     as_json: _Json = False,
@@ -179,12 +191,16 @@ def _compare(
     """
     models = models or []
     if dry_run:
-        _collect_answers(split_names(questionnaires), ",".join(models), mode, condition, dry_run)
+        _plan_requests(models, questionnaires, mode, condition, controls)
 
     pages = _plan_pages(output, pdf, Path("compare.html"))
     if answer_file is None:
         pm.profiles.name_models(models)
         settings = _settings_of_asking(models, questionnaires, against, mode, condition, True)
+        if controls and mode == "chat":
+            _announce_controls(models, settings)
+
+        settings |= {} if controls else {"controls": False}
         comparison = pm.comparisons.compare_models(models, **settings)
         command = shlex.join(["psychometrics", "compare", *sys.argv[2:]])
         cells = [
@@ -329,6 +345,36 @@ def _settings_of_asking(
     return {"questionnaires": names, "against": against, "mode": mode} | conditions
 
 
+def _plan_requests(
+    models: list[str], questionnaires: str, mode: str, condition: list[str] | None, controls: bool
+) -> None:
+    """Estimate the requests to an endpoint, send none, and exit."""
+    if controls and mode == "chat":
+        loaded = pm.questionnaires.load_questionnaires(split_names(questionnaires))
+        conditions = parse_conditions(condition, mode) | {"dry_run": True}
+        asked, once = pm.controls.control_call(loaded, conditions)
+        typer.echo("psychometrics: controls first, then the questionnaires:", err=True)
+        if asked:
+            pm.ask(asked, models, mode=mode, **once)
+
+    _collect_answers(split_names(questionnaires), ",".join(models), mode, condition, True)
+
+
+def _announce_controls(models: list[str], settings: dict) -> None:
+    """Say how many statements the controls add to those of the questionnaires."""
+    loaded = pm.questionnaires.load_questionnaires(settings["questionnaires"])
+    asked, _ = pm.controls.control_call(loaded, settings)
+    batch = settings.get("batch_size", pm.modes.mode_named("chat").conditions["batch_size"])
+    statements = len(models) * sum(len(each.items) for each in asked)
+    requests = len(models) * sum(math.ceil(len(each.items) / batch) for each in asked)
+    typer.echo(
+        f"psychometrics: controls (options turned round, weather, empty item) ask {statements} "
+        f"statements more, in about {requests} requests if none is stored; --no-controls leaves "
+        "them out.",
+        err=True,
+    )
+
+
 def _plan_pages(output: Path | None, pdf: bool, default: Path) -> list[Path]:
     """Return the pages to write, checked before anything is computed.
 
@@ -372,27 +418,18 @@ def _write_files(report, figure, pages: list[Path], cells: list[str], tables: di
 
 
 def _print_report(report, lines: list[str], agreement, pages: list[Path], as_json: bool) -> None:
-    """Print what may be written, the lines of scores, agreement, tests and files, or JSON."""
+    """Print a report for a reader at a terminal, as lines for a program, or as JSON."""
     if as_json:
         typer.echo(report.to_json())
         return
 
-    for statement in report.statements:
-        typer.echo(f"{statement.about}: {statement.text}")
-
     if sys.stdout.isatty():
-        _print_results(report.results)
-    for line in lines:
-        typer.echo(line)
+        from ..reports.terminal import print_report  # its packages are slow to load
 
-    typer.echo("agreement of independent respondents:")
-    frame = agreement.dropna(axis=1, how="all")
-    typer.echo(frame.to_string(index=False, float_format="{:.3f}".format))
-    typer.echo(pm.agreement.INDEPENDENT)
-
-    for test in report.tests:
-        command = f": {test.command}" if test.command else ""
-        typer.echo(f"{test.name} test: {test.status}{command}")
+        print_report(report)
+        typer.echo()
+    else:
+        _print_lines(report, lines, agreement)
 
     if pages:
         files = [*pages, pages[0].with_suffix(".json")]
@@ -402,17 +439,20 @@ def _print_report(report, lines: list[str], agreement, pages: list[Path], as_jso
         typer.echo(", ".join(map(str, files)))
 
 
-def _print_results(results) -> None:
-    """Print the table of scores and verdicts on a terminal."""
-    from rich.console import Console
-    from rich.table import Table
+def _print_lines(report, lines: list[str], agreement) -> None:
+    """Print what may be written, the lines of scores, agreement and the five tests."""
+    for statement in report.statements:
+        typer.echo(f"{statement.about}: {statement.text}")
+    for line in lines:
+        typer.echo(line)
 
-    shown = Table(*(column.heading for column in results.columns))
-    for row in results.rows:
-        values = [(row[column.key], column.form) for column in results.columns]
-        shown.add_row(*("" if value is None else number(value, form) for value, form in values))
-
-    Console().print(shown, markup=False)
+    typer.echo("agreement of independent respondents:")
+    frame = agreement.dropna(axis=1, how="all")
+    typer.echo(frame.to_string(index=False, float_format="{:.3f}".format))
+    typer.echo(pm.agreement.INDEPENDENT)
+    for test in report.tests:
+        command = f": {test.command}" if test.command else ""
+        typer.echo(f"{test.name} test: {test.status}{command}")
 
 
 def _command_of_file(

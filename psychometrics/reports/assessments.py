@@ -67,6 +67,8 @@ class Assessment(_Result):
     runs : DataFrame, optional
         For answers to items, ``questionnaire, scale, title``, the number of ``runs`` and the
         ``mean`` and ``sd`` of the scale's score over them.
+    controls : DataFrame, optional
+        For a chat model, its answers to the questions of :mod:`psychometrics.reports.controls`.
     questionnaires : tuple of Questionnaire
         The questionnaires that were asked.
     settings : dict
@@ -86,6 +88,7 @@ class Assessment(_Result):
     sizes: pd.DataFrame | None = None
     asked: pd.DataFrame | None = None
     runs: pd.DataFrame | None = None
+    controls: pd.DataFrame | None = None
     questionnaires: tuple[Questionnaire, ...] = ()
     settings: dict[str, object] = field(default_factory=dict)
 
@@ -134,6 +137,8 @@ class Assessment(_Result):
         for name in ("against", "base"):
             if settings[name] not in (None, "default"):
                 words += [f"--{name}", settings[name]]
+        if settings["mode"] == "chat" and not settings["controls"]:
+            words.append("--no-controls")
         for name, value in conditions.items():
             words += ["-c", f"{name}={value}"]
 

@@ -78,6 +78,9 @@ def of_profile(asked: pd.DataFrame, questionnaires: Iterable[str]) -> pd.DataFra
     known["E.2"] = f"left out, as refused or unreadable: {how['refused or unreadable']}"
     known["F.1"] = _PAGE
     known["N.1"] = how.get("null respondents", "the same answers dealt to other items at random")
+    if "controls" in how:
+        known["N.2"] = f"{how['controls']} (see the five tests)"
+
     return checklist(known)
 
 

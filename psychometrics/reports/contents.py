@@ -113,8 +113,10 @@ def report_profile(assessment: Assessment) -> Report:
     parts = [f"mode {assessment.mode}", conditions.get("asked", "")]
     parts.append(conditions.get("null respondents", ""))
     unread = conditions.get("refused or unreadable", "0")
-    if unread != "0":
-        parts.append(f"{unread} answers refused or unreadable")
+    if unread != "0" or assessment.mode == "chat":
+        parts.append(f"refused or unreadable: {unread}")
+    if "cost" in conditions:
+        parts.append(f"cost: {conditions['cost']}")
 
     frames = profile_tables(assessment)
     if "norms" in frames:
@@ -363,11 +365,12 @@ def report_answers(
         _READINGS[reading.partition(",")[0].partition(":")[0]] for reading in scales["reading"]
     ]
     statements = []
-    for (name, (case, verdict)), rows in scales.assign(case=cases).groupby(
+    for (questionnaire, (case, verdict)), rows in scales.assign(case=cases).groupby(
         ["questionnaire", "case"], sort=False
     ):
+        about = titles[questionnaire]
         text = state_scales_of_answers(rows)
-        statements.append(Statement(about=titles[name], case=case, verdict=verdict, text=text))
+        statements.append(Statement(about=about, case=case, verdict=verdict, text=text))
 
     frames = answer_tables(answers, tables)
     frames["coefficients"] = scales

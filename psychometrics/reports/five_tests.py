@@ -14,8 +14,9 @@ import pandas as pd
 
 from ..formats import number
 from ..measures.norms import compare_means
+from .controls import _EMPTY_ID, _EMPTY_ITEM
 from .report import NamedTest
-from .sentences import read_questionnaire, show_p
+from .sentences import join_words, read_questionnaire, show_p
 
 if TYPE_CHECKING:
     from .assessments import Assessment
@@ -32,6 +33,7 @@ _SEVERITY = ("failed", "open", "not done", "passed", "not needed")
 _PLACEBO = "placebo_weather"
 _NEW_PLACEBO = "psychometrics new-questionnaire my-weather.csv"
 _WEATHER = "If the weather scores the same, a score is not about what its name says."
+_MOST_LISTED = 6  # of more models, each test shows how many pass and fail
 
 
 def examine_model(assessment: Assessment) -> list[NamedTest]:
@@ -64,7 +66,9 @@ def examine_models(assessments: Mapping[str, Assessment]) -> list[NamedTest]:
     for tests in zip(*by_model.values(), strict=True):
         worst = min(tests, key=lambda test: _SEVERITY.index(test.status))
         lines = worst.results
-        if any(test.results != lines for test in tests):
+        if len(tests) > _MOST_LISTED:
+            lines = _count_statuses(dict(zip(by_model, tests, strict=True)))
+        elif any(test.results != lines for test in tests):
             of_models = zip(by_model, tests, strict=True)
             lines = [f"{name}, {line}" for name, test in of_models for line in test.results]
 
@@ -87,6 +91,21 @@ def _test(
     )
 
 
+def _count_statuses(tests: Mapping[str, NamedTest]) -> list[str]:
+    """Return a line for each status of a test: how many models have it, and which."""
+    lines = []
+    for status in _SEVERITY:
+        names = [name for name, test in tests.items() if test.status == status]
+        if names:
+            lines.append(f"{status}: {len(names)} of {len(tests)} ({join_words(names)})")
+
+    return lines
+
+
+def _of_check(assessment: Assessment, check: str) -> pd.DataFrame:
+    return assessment.flags[assessment.flags["check"] == check]
+
+
 def _worst(marks: Iterable[str]) -> str:
     """Return the status of a test from the marks of its checks."""
     status = {"✗": "failed", "!": "failed", "–": "not done", "✓": "passed"}
@@ -95,7 +114,7 @@ def _worst(marks: Iterable[str]) -> str:
 
 def _read_check(assessment: Assessment, check: str) -> tuple[str, list[str]]:
     """Return the status of a test by one check, and the check's words by questionnaire."""
-    flags = assessment.flags[assessment.flags["check"] == check]
+    flags = _of_check(assessment, check)
     lines = [
         f"{assessment.short_title(row.questionnaire)}: {row.words}" for row in flags.itertuples()
     ]
@@ -164,15 +183,20 @@ def _compare_terms(assessment: Assessment) -> list[str]:
 
 def _impostors_by_deals(assessment: Assessment) -> NamedTest:
     """Compare answers to items with the same answers dealt to the items at random."""
+    marks = _of_check(assessment, "content")["mark"]
     status, results = _read_check(assessment, "content")
+    if status == "not done" and (marks == "✓").any():
+        status = "open"
+
     meanings = {
         "failed": "Somebody who answers without reading would give such answers.",
         "passed": "The answers depend on what the items say.",
+        "open": "Some answers depend on what the items say; the others cannot be tested so.",
         "not done": "A questionnaire with reversed items can be tested in this way.",
     }
     done = "The same answers were dealt to the items at random, 999 times."
     results = results or ["No questionnaire was answered."]
-    command = "psychometrics questionnaires" if status == "not done" else ""
+    command = "psychometrics questionnaires" if status in ("not done", "open") else ""
     return _test("impostor", status, done, results, meanings[status], command)
 
 
@@ -181,12 +205,20 @@ def _weather(assessment: Assessment) -> NamedTest:
     scores = assessment.scores.dropna(subset="score")
     is_placebo = scores["questionnaire"].str.contains("placebo")
     to_prompts = assessment.base is not None
+    if not is_placebo.any() and len(_of_check(assessment, "weather")):
+        return _weather_by_controls(assessment)
+
     if not is_placebo.any() or is_placebo.all():
         command = _NEW_PLACEBO
+        if assessment.mode == "chat" and not assessment.settings.get("controls"):
+            command = assessment.command(controls=True)
         if to_prompts:
             questionnaires = assessment.settings.get("questionnaires", [])
             command = assessment.command(questionnaires=[*questionnaires, _PLACEBO])
-        done = "No questionnaire about the weather was asked beside these."
+        done = (
+            _why_without_controls(assessment)
+            or "No questionnaire about the weather was asked beside these."
+        )
         return _test("weather", "not done", done, ["Not known."], _WEATHER, command)
 
     sizes = scores["score"].abs()
@@ -211,6 +243,62 @@ def _weather(assessment: Assessment) -> NamedTest:
 
     done = "A questionnaire of the same form about nothing was asked in the same way."
     return _test("weather", status, done, results, meaning)
+
+
+def _why_without_controls(assessment: Assessment) -> str:
+    """Say why a chat model's control questions have no answers, if asking them failed."""
+    asked = assessment.asked
+    if asked is None or "left out: controls" not in asked.index:
+        return ""
+    return f"The control questions could not be asked: {asked.loc['left out: controls', 'how']}"
+
+
+def _weather_by_controls(assessment: Assessment) -> NamedTest:
+    """Compare each scale of a chat model with statements about the weather in the same form."""
+    flags = _of_check(assessment, "weather")
+    names = _name_scales(assessment, flags)
+    results = [f"{name}: {words}" for name, words in zip(names, flags["words"], strict=True)]
+    results += _read_empty_item(assessment)
+    differ = flags["mark"] == "✓"
+    status = "open"
+    meaning = "Some scales differ from the weather. The others are answered as if about nothing."
+    if differ.all():
+        status = "passed"
+        meaning = "The answers depend on what the items are about."
+    elif (flags["mark"] == "!").all():
+        status = "failed"
+        meaning = "No scale differs clearly from statements about nothing in a model."
+
+    done = (
+        "Seven statements that the weather is wet, seven that it is dry and an empty item were "
+        "mixed with the items, with the same instructions and options."
+    )
+    return _test("weather", status, done, results, meaning)
+
+
+def _read_empty_item(assessment: Assessment) -> list[str]:
+    """Say what the empty item was answered, and how many items got the same answer."""
+    controls = assessment.controls
+    empty = controls[(controls["item_id"] == _EMPTY_ID) & (controls["status"] == "ok")]
+    values = dict(zip(empty["questionnaire"], empty["value"], strict=True))
+    lines = []
+    for questionnaire in assessment.questionnaires:
+        value = values.get(f"{questionnaire.id}_controls")
+        if value is None:
+            continue
+
+        options = questionnaire.choices(questionnaire.items[0])
+        label = next(option.label for option in options if option.value == value)
+        names = [item.id for item in questionnaire.items]
+        is_item = controls["questionnaire"].eq(f"{questionnaire.id}_controls")
+        items = controls[is_item & controls["item_id"].isin(names)]
+        same = int((items["value"] == value).sum())
+        lines.append(
+            f"{questionnaire.short_title}: the empty item (“{_EMPTY_ITEM}”) gets “{label}”, as do "
+            f"{same} of {len(items)} items asked with it."
+        )
+
+    return lines
 
 
 def _ten_runs(assessment: Assessment) -> NamedTest:
@@ -305,16 +393,52 @@ def _turned_options(assessment: Assessment) -> NamedTest:
             "A preference for a place in the list is averaged out; a habit of agreeing is not.",
         )
 
+    if len(_of_check(assessment, "turned")):
+        return _turned_by_controls(assessment)
+
     setting = "permutations" if assessment.mode == "options" else "order"
+    is_without = assessment.mode == "chat" and not assessment.settings.get("controls")
+    again = {"controls": True} if is_without else {setting: "reversed"}
     return _test(
         "turn it round",
         "not done",
-        "The options were shown in one order.",
+        _why_without_controls(assessment) or "The options were shown in one order.",
         results or ["No item is reversed."],
         "A model that reports a place in the list turns its answers round with the options. Ask "
         "again in the reverse order, and compare.",
-        assessment.command(**{setting: "reversed"}),
+        assessment.command(**again),
     )
+
+
+def _turned_by_controls(assessment: Assessment) -> NamedTest:
+    """Compare a chat model's answers with those to the options in the reverse order."""
+    _, results = _read_check(assessment, "turned")
+    _, leaning = _read_check(assessment, "acquiescence")
+    turned = _of_check(assessment, "turned")["mark"]
+    leans = (_of_check(assessment, "acquiescence")["mark"] == "!").any()
+    same = _of_check(assessment, "content").query("value == 0")["questionnaire"]
+    weather = _of_check(assessment, "weather").query("mark == '✓'")["questionnaire"]
+    has_one_answer = not set(same) <= set(weather)  # other statements got other answers
+    meaning = "The answers stay with the words of the options, wherever these are in the list."
+    status = "passed"
+    if (turned == "✗").any():
+        status = "failed"
+        meaning = "It reports places in the list: its answers turn round with the options."
+    elif has_one_answer:
+        status = "failed"
+        meaning = "It gives the same answer to every item, so nothing follows the content."
+    elif leans:
+        status = "failed"
+        meaning = "It leans to one end of the options, whatever the item says."
+    elif (turned == "!").any():
+        status = "failed"
+        meaning = "Turned round, the answers are no nearer to the first ones than chance brings."
+    elif (turned == "–").any():
+        status = "open"
+        meaning = "Too few answers can show it; ask a longer questionnaire."
+
+    done = "Every item was asked again with its options in the reverse order."
+    return _test("turn it round", status, done, results + leaning, meaning)
 
 
 def _twin(assessment: Assessment) -> NamedTest:
@@ -326,7 +450,7 @@ def _twin(assessment: Assessment) -> NamedTest:
         return _test(
             "twin",
             "not done",
-            "No model that was trained apart was asked.",
+            "It was not compared with a model that was trained apart.",
             ["Not known."],
             "A score is a model's own only if a twin repeats it: the same network, trained with "
             "other sentences in another order. Runs, versions and families are not twins.",

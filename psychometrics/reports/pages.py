@@ -228,7 +228,7 @@ def draw_differences(table: pd.DataFrame) -> Picture:
         f"{number(row.high, '.3f')})"
         for row in table.itertuples()
     ]
-    caption = "A difference whose interval includes zero is not shown."
+    caption = "An interval that includes zero shows no difference."
     return picture(figure, caption, f"{'; '.join(described)}.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +30,7 @@ from ..questionnaires.prompts import prompts
 from ..store import key_of
 from .agreement import agreement_table
 from .assessments import Assessment, _load_with_scales
+from .controls import ask_controls, flag_controls
 from .own_base import (
     _HEADS,
     UntouchedBase,
@@ -62,6 +64,7 @@ def assess(
     store: str | Path | None = None,
     dtype: str | None = None,
     device: str | None = None,
+    controls: bool = True,
     **conditions: object,
 ) -> Assessment:
     """Ask a model, score its answers, and judge the scores by :mod:`psychometrics.reports.rules`.
@@ -86,6 +89,9 @@ def assess(
         member's base, the base in the manifest of a model that this package trained, or the base
         that the model's configuration names. Without a known base, heads on the embedded encoder
         are shown but do not affect the verdict.
+    controls : bool
+        Whether a chat model is also asked the control questions of
+        :mod:`psychometrics.reports.controls`.
 
     Returns
     -------
@@ -113,7 +119,8 @@ def assess(
     loaded = _load_with_scales(questionnaires)
     named = questionnaires if isinstance(questionnaires, list) else [questionnaires]
     arguments: dict[str, object] = {"model": str(model), "mode": mode, "against": against}
-    arguments |= {"base": base, "questionnaires": [getattr(q, "id", str(q)) for q in named]}
+    arguments |= {"questionnaires": [getattr(q, "id", str(q)) for q in named]}
+    arguments |= {"base": base, "controls": controls}
     arguments["conditions"] = mask_conditions(conditions)
     if against == "default":
         against = "embedded" if mode == "nli" else None
@@ -135,16 +142,21 @@ def assess(
                 model, loaded, answers, others, base, identity, conditions, failures
             )
         else:
-            assessment = replace(
-                _judge(loaded, answers, others), runs=_spread_over_runs(answers, loaded)
-            )
+            control_answers = None
+            if controls and mode == "chat":
+                with _recording_failure(failures, "controls"):
+                    spent = answers.attrs["summary"].get("cost", 0.0)
+                    control_answers = ask_controls(loaded, model, settings, spent)
+
+            assessment = _judge(loaded, answers, others, controls=control_answers)
+            assessment = replace(assessment, runs=_spread_over_runs(answers, loaded))
             with _recording_failure(failures, "norms"):
                 norms = _compare_with_norms(assessment.scores, loaded, identity.respondent_id)
                 assessment = replace(assessment, norms=norms)
 
     everybody = pd.concat([assessment.items, others], ignore_index=True)
     agreement = agreement_table(everybody, loaded, identity.respondent_id)
-    texts = _describe_asking(identity, loaded, answers, conditions)
+    texts = _describe_asking(identity, loaded, answers, conditions, assessment.controls)
     if assessment.base is not None:
         heads = assessment.null_items["respondent_id"].nunique()
         texts["null respondents"] = f"{heads} random heads {assessment.base.description}"
@@ -407,11 +419,12 @@ def _judge(
     base: UntouchedBase | None = None,
     heads: Mapping[str, Mapping[str, pd.DataFrame]] | None = None,
     accuracy: tuple[float, ...] | None = None,
+    controls: pd.DataFrame | None = None,
 ) -> Assessment:
     """Judge a respondent's answers to questionnaires, which share the page's error probability.
 
     Answers to prompts are judged against ``heads``, by questionnaire and size, and answers to items
-    against the same answers shuffled over the items.
+    against the same answers shuffled over the items, and against answers to control questions.
     """
     level = _ERROR / len(loaded)
     names = ("scores", "flags", "nulls", "others", "items", "null_items")
@@ -426,6 +439,11 @@ def _judge(
         items = _item_means(item_scores(answered))
         if heads is None:
             flags = _flag_items(answered, questionnaire, level)
+            if controls is not None:
+                is_own = controls["questionnaire"] == f"{questionnaire.id}_controls"
+                more = flag_controls(answered, controls[is_own], questionnaire, level)
+                flags = pd.concat([flags, more], ignore_index=True)
+
             null_items = _shuffle_items(items, questionnaire)
         else:
             of_sizes = heads[questionnaire.id]
@@ -449,7 +467,7 @@ def _judge(
 
     joined = {name: pd.concat(parts, ignore_index=True) for name, parts in tables.items() if parts}
     joined = dict.fromkeys(names, pd.DataFrame()) | {"flags": _NO_FLAGS} | joined
-    return Assessment(**joined, base=base, questionnaires=tuple(loaded))
+    return Assessment(**joined, base=base, controls=controls, questionnaires=tuple(loaded))
 
 
 def _score_scales(
@@ -578,7 +596,11 @@ def _compare_with_norms(
 
 
 def _describe_asking(
-    identity: Identity, loaded: list[Questionnaire], answers: pd.DataFrame, conditions: dict
+    identity: Identity,
+    loaded: list[Questionnaire],
+    answers: pd.DataFrame,
+    conditions: dict,
+    controls: pd.DataFrame | None,
 ) -> dict[str, str]:
     """Return how a model was asked, as pairs of a heading and its text."""
     summary = answers.attrs["summary"]
@@ -586,7 +608,20 @@ def _describe_asking(
     kind = "prompts" if "term" in answers else "answers"
     counts = answers.groupby("questionnaire", sort=False).size()
     masked = mask_conditions(conditions)
-    paid = {"cost": f"{summary['cost']:.4g}"} if summary.get("cost") else {}
+    tables = [answers] if controls is None else [answers, controls]
+    summaries = [table.attrs["summary"] for table in tables]
+    more = {}
+    if controls is not None:
+        more["controls"] = f"{len(controls):,} answers: options turned round, weather, empty item"
+
+    tokens = [each["tokens"] for each in summaries if "tokens" in each]
+    if tokens:
+        sent, received = (sum(each[name] for each in tokens) for name in ("prompt", "completion"))
+        more["tokens"] = f"{sent:,} sent, {received:,} received, in this call"
+
+    if "cost" in summary:
+        more["cost"] = f"{sum(each.get('cost', 0.0) for each in summaries):.4g}, in this call"
+
     return {
         "respondent": identity.respondent_id,
         "model": f"{identity.model or ''} ({identity.source or 'unknown source'})",
@@ -597,10 +632,24 @@ def _describe_asking(
         "precision": str(identity.dtype or "the endpoint's"),
         "answers": f"{summary['asked']:,} asked now, {summary['from_store']:,} from the store, in "
         f"{summary['seconds']:.1f} s",
-        "refused or unreadable": f"{summary['unanswered']:,}",
-        **paid,
+        "refused or unreadable": _count_unanswered(tables),
+        **more,
         "package": f"psychometrics {__version__}",
     }
+
+
+def _count_unanswered(tables: Iterable[pd.DataFrame]) -> str:
+    """Say how many answers were refused or could not be read, with their share and the reasons."""
+    counts: Counter[str] = Counter()
+    answers = 0
+    for table in tables:
+        answers += len(table)
+        counts.update(table.attrs["summary"].get("statuses", {}))
+
+    if not counts:
+        return "0"
+    reasons = ", ".join(f"{count:,} {status}" for status, count in counts.items())
+    return f"{counts.total():,} of {answers:,} ({counts.total() / answers:.0%}): {reasons}"
 
 
 def _accuracy(identity: Identity, model: str | Path) -> tuple[float, ...] | None:

@@ -74,6 +74,12 @@ _TO_ITEMS = {
     "acquiescence": ("!", "Agreement whatever the item's key is a third of the way to the end of "
                      "its range, or more."),
     "answered": ("!", "An item was refused, not readable or not answered."),
+    "turned": ("✗", "A chat model was asked again with the options in the reverse order, and its "
+               "answers are nearer to the mirror image of the first answers than to these (at most "
+               "5 % by chance). If they are nearer to neither, the mark is !."),
+    "weather": ("!", "A chat model's answers to statements about the weather, in the same form, "
+                "do not differ from its answers on the scale (at most 5 % of 999 deals on any "
+                "scale of the page). If *content* cannot be tested, the verdict is ✗."),
 }  # fmt: skip
 
 
@@ -229,12 +235,17 @@ def verdict(checks: pd.DataFrame, scale: Scale) -> tuple[str, str]:
             reason = "no better than guessing at inference"
         elif to_prompts:
             reason = "indistinguishable from a random head"
+        elif marks.get("turned") == "✗":
+            reason = "it turns round with the options"
         elif of_scale["value"].get("content") == 0:
             reason = "the same answer to every item"
         else:
             reason = "indistinguishable from answers dealt out at random"
 
         return "✗", f"{reason}; do not interpret"
+
+    if (marks.get("content"), marks.get("weather")) == ("–", "!"):
+        return "✗", "indistinguishable from answers about the weather; do not interpret"
 
     reserved = marks.index[marks == "!"].tolist()
     if to_prompts and marks["terms"] == "!":

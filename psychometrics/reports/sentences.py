@@ -48,7 +48,9 @@ _RESERVATIONS = {
     "commonest": "one option makes up most of its answers",
     "acquiescence": "it leans to one end of the options, whatever the item says",
     "answered": "some items were refused or could not be read",
-    "alone": "by itself the scale cannot be told from answers dealt out at random",
+    "alone": "taken alone, a scale's answers cannot be told from answers dealt out at random",
+    "turned": "its answers did not clearly stay when the options were turned round",
+    "weather": "its answers do not differ clearly from those to statements about the weather",
 }
 _NOT_COMPARED = {
     True: "it was not compared with models that know nothing on the same base; name it with --base "
@@ -122,10 +124,13 @@ def read_scale(row: pd.Series, flags: pd.DataFrame, nulls: pd.DataFrame) -> Read
     if np.isnan(row["score"]):
         case = "no score"
         reason = row["verdict"].partition(": ")[2]
-    elif "✗" in marks.values():
+    elif "✗" in marks.values() or (marks.get("content"), marks.get("weather")) == ("–", "!"):
         case = "fails"
         reason = _reason_of_failure(checks, marks)
-    elif marks.get("terms" if to_prompts else "content") == "–" or not marks:
+    elif not marks or (
+        marks.get("terms" if to_prompts else "content") == "–"
+        and not marks.get("weather") == marks.get("turned") == "✓"
+    ):
         case = "not compared"
         reason = _NOT_COMPARED[to_prompts]
     elif marks.get("terms") == "!":
@@ -144,8 +149,10 @@ def read_scale(row: pd.Series, flags: pd.DataFrame, nulls: pd.DataFrame) -> Read
         reserved = [_RESERVATIONS[check] for check, mark in marks.items() if mark == "!"]
         if to_prompts and row["low"] <= 0 <= row["high"]:
             reserved.append("its interval over items includes zero")
+        if marks.get("content") == "–":
+            reserved.append("all its items are keyed alike, so only the controls speak for it")
         if marks.get("alone") == "–":
-            reserved.append("the scale could not be tested by itself")
+            reserved.append("it could not be tested by itself")
 
         case = "reservations" if reserved else "passes"
         reason = "; ".join(reserved) or _reason_to_report(to_prompts, impostors, len(distance))
@@ -161,6 +168,10 @@ def _reason_of_failure(checks: pd.DataFrame, marks: dict[str, str]) -> str:
         return f"it is right on {right} of pairs at inference, which is no better than guessing"
     if "terms" in marks:
         return "it tells opposite words apart no better than models that know nothing"
+    if marks.get("turned") == "✗":
+        return "it reports places in the list, as its answers turn round with the options"
+    if marks["content"] == "–":
+        return _RESERVATIONS["weather"]
     if checks.loc["content", "value"] == 0:
         return "it gave the same answer to every item"
     return "its answers agree within a scale no better than the same answers dealt out at random"
@@ -178,6 +189,8 @@ def read_questionnaire(assessment: Assessment, questionnaire: str) -> list[Readi
     scores = assessment.scores[assessment.scores["questionnaire"] == questionnaire]
     flags = assessment.flags[assessment.flags["questionnaire"] == questionnaire]
     nulls = assessment.nulls
+    placebos = assessment.scores[assessment.scores["questionnaire"].str.contains("placebo")]
+    farthest = placebos["score"].abs().max() if assessment.base is not None else np.nan
     readings = []
     for _, row in scores.iterrows():
         of_scale = nulls
@@ -189,6 +202,10 @@ def read_questionnaire(assessment: Assessment, questionnaire: str) -> list[Readi
         reading = read_scale(row, flags, of_scale)
         if "placebo" in questionnaire and reading.case != "no score":
             reading = replace(reading, case="placebo", reason="it is about nothing in a model")
+        elif reading.case in ("passes", "reservations") and abs(reading.score) <= farthest:
+            earlier = f"{reading.reason}; " if reading.case == "reservations" else ""
+            reason = f"{earlier}a questionnaire about nothing scores as far from zero"
+            reading = replace(reading, case="reservations", reason=reason)
 
         readings.append(reading)
 

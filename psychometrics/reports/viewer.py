@@ -10,6 +10,7 @@ import json
 import re
 import secrets
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
@@ -17,7 +18,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlencode, urlsplit
 from xml.etree.ElementTree import Element, tostring
 
@@ -46,6 +47,7 @@ _POLICY = (
 
 
 class _Score(BaseModel):
+    about: str | None = None
     questionnaire: str | None = None
     model: str | None = None
     mark: str | None = None
@@ -98,10 +100,16 @@ class Run:
     def title(self) -> str:
         """The questionnaire's title, or its id if its file is elsewhere."""
         name = str(self.manifest["questionnaire"])
+        more = ", controls" if name != self.questionnaire else ""
         try:
-            return load_questionnaire(name, texts=False).short_title
+            return f"{load_questionnaire(self.questionnaire, texts=False).short_title}{more}"
         except PsychometricsError:
             return name
+
+    @property
+    def questionnaire(self) -> str:
+        """The id of the questionnaire to which the questions, or the controls, belong."""
+        return str(self.manifest["questionnaire"]).removesuffix("_controls")
 
 
 class Viewer(ThreadingHTTPServer):
@@ -248,58 +256,111 @@ def _read_rows(folder: Folder, columns: tuple[str, ...] = ()) -> pd.DataFrame:
     return rows.sort_values("written", kind="stable").drop_duplicates("key")
 
 
-def _find_verdict(run: Run, reports: dict[Path, _Report]) -> Element:
-    """Return a run's verdict, which is that of its worst scale on the last page about it."""
+def _find_report(run: Run, reports: dict[Path, _Report]) -> tuple[Path, list[_Score]] | None:
+    """Return the last page about a run, with the run's scores on it, if there is one."""
     manifest = run.manifest
     for page, report in reports.items():
         mode = re.match(r"mode (\w+)", report.about)
         if mode is not None and mode[1] != manifest["mode"]:
             continue
 
-        verdicts = [
-            (list(_MARKS).index(row.mark), f"{row.mark} {row.verdict}")
+        scores = [
+            row
             for row in report.results.rows
-            if row.questionnaire == manifest["questionnaire"]
+            if row.questionnaire == run.questionnaire
             and (row.model or report.title) == manifest["respondent_id"]
             and row.mark in _MARKS
         ]
-        if verdicts:
-            place, words = min(verdicts)
-            link = "page?" + urlencode({"name": page.name})
-            return _tag("a", words, href=link, class_=list(_MARKS.values())[place])
+        if scores:
+            return page, scores
 
-    return _tag("span", "not judged")
+    return None
+
+
+def _find_verdict(run: Run, reports: dict[Path, _Report]) -> Element:
+    """Return a run's verdict, which is that of its worst scale on the last page about it."""
+    found = _find_report(run, reports)
+    return _tag("span", "not judged") if found is None else _link_verdict(*found)
+
+
+def _link_verdict(page: Path, scores: list[_Score]) -> Element:
+    """Return the worst verdict of some scores, as a link to their page."""
+    verdicts = [
+        (list(_MARKS).index(row.mark), f"{row.mark} {row.verdict}")
+        for row in scores
+        if row.mark in _MARKS
+    ]
+    link = "page?" + urlencode({"name": page.name})
+    if not verdicts:
+        return _tag("a", "see the page", href=link)
+
+    place, words = min(verdicts)
+    return _tag("a", words, href=link, class_=list(_MARKS.values())[place])
+
+
+class _Entry(NamedTuple):
+    """A line of the list: when it was made, its mode or kind, the text to search, its cells."""
+
+    when: datetime
+    mode: str
+    text: str
+    cells: list[Element | str]
+
+
+def _list_entries(runs: list[Run], reports: dict[Path, _Report]) -> Iterator[_Entry]:
+    """Yield the runs, and the pages that no run leads to, such as those about tables."""
+    alone = dict(reports)
+    for run in runs:
+        found = _find_report(run, reports)
+        if found is not None:
+            alone.pop(found[0], None)
+
+        who, mode = (str(run.manifest[name]) for name in ("respondent_id", "mode"))
+        verdict = _find_verdict(run, reports)
+        text = [run.title, str(run.manifest["questionnaire"]), who, str(verdict.text)]
+        link = _tag("a", run.title, href="answers?" + urlencode({"run": run.name}))
+        when = f"{run.last:%Y-%m-%d %H:%M}"
+        cells = [link, verdict, who, mode, when, f"{run.answers:,}"]
+        yield _Entry(run.last, mode, " ".join(text), cells)
+
+    for page, report in alone.items():
+        titles = list(dict.fromkeys(row.about for row in report.results.rows if row.about))
+        verdict = _link_verdict(page, report.results.rows)
+        title = ", ".join(titles) or report.title
+        link = _tag("a", title, href="page?" + urlencode({"name": page.name}))
+        written = datetime.fromtimestamp(page.stat().st_mtime, UTC)
+        mode = f"page: {report.kind}"
+        text = " ".join([title, report.title, mode, str(verdict.text)])
+        cells = [link, verdict, report.title, mode, f"{written:%Y-%m-%d %H:%M}", ""]
+        yield _Entry(written, mode, text, cells)
 
 
 def _list_runs(
     runs: list[Run], reports: dict[Path, _Report], query: dict[str, str]
 ) -> list[Element]:
-    """Return the list of runs, searched and filtered as a query says."""
+    """Return the list of runs and pages, searched and filtered as a query says."""
     words = query.get("q", "").casefold().split()
-    rows = []
-    for run in runs:
-        who, mode = (str(run.manifest[name]) for name in ("respondent_id", "mode"))
-        verdict = _find_verdict(run, reports)
-        text = " ".join([run.title, str(run.manifest["questionnaire"]), who, str(verdict.text)])
-        is_found = all(word in text.casefold() for word in words)
-        if is_found and query.get("mode", mode) == mode:
-            link = _tag("a", run.title, href="answers?" + urlencode({"run": run.name}))
-            when = f"{run.last:%Y-%m-%d %H:%M}"
-            rows.append([link, verdict, who, mode, when, f"{run.answers:,}"])
+    entries = sorted(_list_entries(runs, reports), key=lambda entry: entry.when, reverse=True)
+    rows = [
+        entry.cells
+        for entry in entries
+        if all(word in entry.text.casefold() for word in words)
+        and query.get("mode", entry.mode) == entry.mode
+    ]
 
     search = _tag("input", name="q", type="search", value=query.get("q", ""))
     modes = _tag("select", _tag("option", "all modes", value=""), name="mode")
-    for mode in sorted({str(run.manifest["mode"]) for run in runs}):
+    for mode in sorted({entry.mode for entry in entries}):
         chosen = {"selected": ""} if query.get("mode") == mode else {}
         modes.append(_tag("option", mode, **chosen))
 
     label = _tag("label", "Questionnaire, respondent or verdict", search, class_="search")
     form = _tag("form", label, _tag("label", "Mode", modes), _tag("button", "Search"), action="./")
-    count = f"{len(rows)} of {len(runs)} runs, the last one first"
+    count = f"{len(rows)} of {len(entries)} runs and pages, the last one first"
     if len(rows) > _SHOWN_RUNS:
         count += f"; {_SHOWN_RUNS} are listed, and a search narrows the list"
 
-    heads = ["questionnaire", "verdict", "respondent", "mode", "last answer (UTC)", "answers"]
+    heads = ["questionnaire", "verdict", "respondent", "mode", "last (UTC)", "answers"]
     table = _table(heads, rows[:_SHOWN_RUNS])
     return [form, _tag("p", f"{count}.", class_="note"), table]
 
@@ -325,7 +386,7 @@ def _list_answers(run: Run, reports: dict[Path, _Report], query: dict[str, str])
         model = manifest["respondent_id"]
         model = f"FOLDER/{model}" if manifest.get("source") == "local" else model
         words = ["psychometrics", "profile", model, "--mode", manifest["mode"]]
-        words += ["--questionnaires", manifest["questionnaire"]]
+        words += ["--questionnaires", run.questionnaire]
         verdict.text = "Not judged yet. To judge it (with its conditions as -c name=value): "
         verdict.append(_tag("code", shlex.join(map(str, words))))
 

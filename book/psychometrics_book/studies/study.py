@@ -6,6 +6,7 @@ file.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import time
@@ -35,6 +36,9 @@ from psychometrics.measures.scoring import item_scores, keyed_items, scale_score
 from psychometrics.models.devices import computing_on
 from psychometrics.modes import identify
 from psychometrics.questionnaires import Questionnaire
+from psychometrics.reports.answer_profiles import assess_answers
+from psychometrics.reports.assessments import Assessment
+from psychometrics.reports.five_tests import examine_answers, examine_models
 from psychometrics.reports.profiles import assess, judge_respondents
 from psychometrics.reports.rules import ENOUGH_RESPONDENTS, FEWEST_RESPONDENTS, _item_means
 from psychometrics.store import key_of
@@ -193,8 +197,8 @@ def study_tables(
     Returns
     -------
     dict of DataFrame or str
-        The tables ``plan`` and ``asked``, and the study's analyses by name. An analysis without a
-        result is a text that gives the reason.
+        The tables ``plan`` and ``asked``, and the study's analyses by name; with ``evidence``, the
+        five ``tests``, too. An analysis without a result is a text that gives the reason.
 
     Raises
     ------
@@ -234,13 +238,15 @@ file or directory); name a readable file.
     loaded = study.load_questionnaires(folder)
     scored = pd.concat([_scored(answered) for answered in answers], ignore_index=True)
     makers = {"scores": _scores, "expectations": _expectations, "effects": _effects}
-    makers |= {"reliability": _reliability, "evidence": partial(_evidence, folder, store, answers)}
+    assessed = functools.cache(partial(_assess_respondents, folder, store, answers, study, loaded))
+    makers |= {"reliability": _reliability, "evidence": lambda *_: _evidence(*assessed())}
+    makers["tests"] = lambda *_: _examine(answers[0], study, loaded, assessed()[0])
     tables = {
         "plan": _plan(study, study.power(folder), record, _changed(path, study, record)),
         "asked": _asked(study, record, failed),
     }
 
-    for name in study.analyses:
+    for name in [*study.analyses, *(["tests"] if "evidence" in study.analyses else [])]:
         try:
             tables[name] = makers[name](study, loaded, scored)
         except Exception as error:  # show the other analyses
@@ -592,30 +598,64 @@ def _reliability(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFra
     return table[["title", "n", "alpha", "low", "high", "note"]].rename(columns=names)
 
 
-def _evidence(
-    folder: Path, store, answers: list[pd.DataFrame], study: Study, loaded: list, scored
-) -> pd.DataFrame:
-    """Compare each respondent with null respondents, by the rules of a profile."""
-    conditions = study.combinations[0]
-    if study.seeds != (0,):
-        conditions = conditions | {"seed": study.seeds[0]}
-
+def _evidence(assessments: dict[str, Assessment], failures: dict[str, str]) -> pd.DataFrame:
+    """Return the verdicts on each respondent's scores, by the rules of a profile."""
     rows = []
+    for name, assessment in assessments.items():
+        scores = assessment.scores[["title", "mark", "verdict"]].rename(columns={"title": "scale"})
+        rows += scores.assign(respondent=name).to_dict("records")
+
+    for name, reason in failures.items():
+        rows.append({"respondent": name, "scale": "", "mark": "–", "verdict": reason})
+
+    return pd.DataFrame(rows)[["respondent", "scale", "mark", "verdict"]]
+
+
+def _assess_respondents(
+    folder: Path, store, answers: list[pd.DataFrame], study: Study, loaded: list
+) -> tuple[dict[str, Assessment], dict[str, str]]:
+    """Assess each respondent under the first conditions, without asking anything unplanned."""
+    first = study.combinations[0]
+    if study.seeds != (0,):
+        first = first | {"seed": study.seeds[0]}
+
+    assessments = {}
+    failures = {}
     for name in study.list_respondents(folder):
         who = readable_names([name])[name]
         try:
             if study.reads_answers:
-                scores = judge_respondents(answers[0], loaded, [name])[name].scores
+                assessments[who] = judge_respondents(answers[0], loaded, [name])[name]
             else:
-                scores = assess(name, loaded, study.mode, None, store=store, **conditions).scores
+                assessments[who] = assess(
+                    name, loaded, study.mode, None, store=store, controls=False, **first
+                )
         except Exception as error:
-            rows.append({"respondent": who, "scale": "", "mark": "–", "verdict": str(error)})
-            continue
+            failures[who] = str(error)
 
-        scores = scores[["title", "mark", "verdict"]].rename(columns={"title": "scale"})
-        rows += scores.assign(respondent=who).to_dict("records")
+    return assessments, failures
 
-    return pd.DataFrame(rows)[["respondent", "scale", "mark", "verdict"]]
+
+def _examine(
+    answers: pd.DataFrame, study: Study, loaded: list, assessments: dict[str, Assessment]
+) -> pd.DataFrame:
+    """Return the five tests under the first conditions, with a line for each result."""
+    if not assessments:
+        raise ParameterError("No respondent could be tested.")
+
+    if study.reads_answers:
+        titles = {questionnaire.id: questionnaire.short_title for questionnaire in loaded}
+        tables = assess_answers(answers.drop(columns="_combination"), loaded)
+        tests = examine_answers(tables, titles)
+    else:
+        tests = examine_models(assessments)
+
+    table = pd.DataFrame([test.model_dump() for test in tests])
+    table["results"] = table["results"].str.join("\n")
+    if study.combinations[0]:
+        table["done"] += f" Conditions: {_words(study.combinations[0])}."
+
+    return table
 
 
 def _asked(study: Study, record: dict, failed: dict[str, str]) -> pd.DataFrame:

@@ -12,6 +12,7 @@ from psychometrics.data import write_csv, write_text
 from psychometrics.formats import number
 from psychometrics.reports.checklist import checklist, describe_asking
 from psychometrics.reports.contents import make_checklist, make_table
+from psychometrics.reports.five_tests import QUESTIONS
 from psychometrics.reports.pages import (
     Picture,
     draw_differences,
@@ -20,7 +21,7 @@ from psychometrics.reports.pages import (
     write_page,
 )
 from psychometrics.reports.printing import check_page
-from psychometrics.reports.report import Report, Statement, Table
+from psychometrics.reports.report import NamedTest, Report, Statement, Table
 
 from .study import study_tables
 from .study_files import Study, load_study
@@ -143,12 +144,26 @@ def report_study(
         title=study.title,
         about=f"{study.question} · {kind} · mode {study.mode}",
         statements=statements,
-        tests=[],
+        tests=_list_tests(tables),
         results=_table(main, tables[main]),
         details=details,
         checklist=make_checklist(study_checklist(study, tables)),
         command=command,
     )
+
+
+def _list_tests(tables: Mapping[str, pd.DataFrame | str]) -> list[NamedTest]:
+    """Return the five tests of the page; without the analysis *evidence* none was done."""
+    table = tables.get("tests", "The study leaves the analysis evidence out.")
+    if isinstance(table, pd.DataFrame):
+        rows = table.assign(results=table["results"].str.split("\n")).to_dict("records")
+        return [NamedTest(**row) for row in rows]
+
+    not_done = {
+        "status": "not done", "done": table, "results": ["Not known."],
+        "meaning": "Add evidence to the analyses in the study's file, and write the report again.",
+    }  # fmt: skip
+    return [NamedTest(name=name, question=text, **not_done) for name, text in QUESTIONS.items()]
 
 
 def state_expectation(row: pd.Series) -> Statement:
