@@ -23,7 +23,7 @@ MISSING = {
 BLOCK = f"""
 import sys
 
-MISSING = {sorted(MISSING | {"bs4", "nbformat"})}
+MISSING = {sorted(MISSING | {"bs4", "nbformat", "sklearn"})}
 
 class Block:
     def find_spec(self, name, path=None, target=None):
