@@ -67,7 +67,9 @@ def export_decoder(folder: Path, to: Path, past: bool = False) -> Path:
     from transformers import AutoModelForCausalLM
     from transformers.cache_utils import DynamicCache
 
-    model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
+    model = AutoModelForCausalLM.from_pretrained(
+        folder, attn_implementation="eager", dtype="float32"
+    ).eval()
     config = model.config
     heads = getattr(config, "num_key_value_heads", config.num_attention_heads)
     size = config.hidden_size // config.num_attention_heads
