@@ -9,7 +9,7 @@ QUICK := house pages scoring reliability validity items irt norms styles bias in
 export PSYCHOMETRICS_STORE ?= $(CURDIR)/.store
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: book pdf test test-all quick poor bench lint elsewhere constraints clean
+.PHONY: book pdf test test-all quick poor clients bench lint elsewhere constraints clean
 
 book: $(VENV)/installed  ## execute the notebooks and build the HTML
 	$(BIN)/psychometrics book
@@ -41,6 +41,9 @@ quick: $(VENV)/installed  ## run the linter, the tests of methods, and the place
 # What is hidden, and how, is the table of tests/poverty/__init__.py. Only the tests that could care.
 poor: $(VENV)/installed  ## run tests as on a machine with AVX2 alone, one core, no /dev/shm, home, UTF-8
 	$(BIN)/python -m tests.poverty -n 2 --dist loadgroup tests/benchmarks $(addprefix tests/test_,$(addsuffix .py,$(POOR)))
+
+clients: $(VENV)/installed  ## ask null respondents through the clients of other tools, installed in two minutes
+	$(BIN)/python -m tests.clients
 
 bench: $(VENV)/installed  ## measure anew what the appendix of benchmarks shows, and print it
 	$(BIN)/python -m tests.benchmarks

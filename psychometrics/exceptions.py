@@ -108,6 +108,7 @@ class MissingPackageError(PsychometricsError, ImportError):
         "peft": "models",
         "safetensors": "models",
         "gguf": "models",
+        "huggingface_hub": "models",
         "onnxruntime": "onnx",
         "tokenizers": "onnx",
         "aiohttp": "chat",

@@ -14,7 +14,7 @@ import psychometrics as pm
 from psychometrics.exceptions import RespondentError
 from psychometrics.models.devices import computing_on
 from psychometrics.models.loading import load_model, to_device
-from psychometrics.modes import generation, load_respondent, option_table
+from psychometrics.modes import generation, load_respondent, option_scorers
 from psychometrics.modes.mode import Identity
 from psychometrics.training import loop, train_nli
 from tests.families import FAMILIES, save_family
@@ -94,7 +94,7 @@ def test_options_and_replies_are_the_same_on_a_card(decoder):
     replies = {}
     for device in ("cpu", CARD):
         with computing_on(device):
-            scores[device] = option_table._ReplyScorer(decoder, Identity("m"))(questions, False)
+            scores[device] = option_scorers._TorchScorer(decoder, Identity("m"))(questions, False)
         replies[device] = generation.replies(loaded(decoder, device), talks(70), max_tokens=6)
 
     np.testing.assert_allclose(scores[CARD], scores["cpu"], atol=1e-4)
@@ -140,9 +140,9 @@ def test_replies_that_do_not_fit_are_halved_and_none_is_lost(decoder, monkeypatc
 def test_options_that_do_not_fit_are_halved_and_none_is_lost(decoder, monkeypatch):
     questions = [(("", f"I feel calm, {number}."), ["yes", "no"]) for number in range(8192)]
     with computing_on(CARD):
-        scorer = option_table._ReplyScorer(decoder, Identity("m"))
+        scorer = option_scorers._TorchScorer(decoder, Identity("m"))
     expected = scorer(questions, False)
-    monkeypatch.setattr(option_table, "batch_rows", lambda *_: 8192)
+    monkeypatch.setattr(option_scorers, "batch_rows", lambda *_: 8192)
     with little_memory():
         np.testing.assert_allclose(scorer(questions, False), expected, atol=1e-4)
 

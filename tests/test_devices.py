@@ -16,7 +16,7 @@ from psychometrics import training
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.models import devices, fast, lengths
 from psychometrics.models.loading import load_model
-from psychometrics.modes import generation, option_table, prompting
+from psychometrics.modes import generation, option_scorers, prompting
 from psychometrics.modes.mode import Identity
 from psychometrics.store import manifests
 
@@ -267,7 +267,7 @@ def test_replies_that_do_not_fit_into_memory_are_halved_and_none_is_lost(tiny_ta
 
 
 def test_options_that_do_not_fit_into_memory_are_halved_and_none_is_lost(tiny_talker, monkeypatch):
-    scorer = option_table._ReplyScorer(tiny_talker, Identity("m"))
+    scorer = option_scorers._TorchScorer(tiny_talker, Identity("m"))
     questions = [(("", f"I feel calm, {number}."), ["yes", "no"]) for number in range(20)]
     expected = scorer(questions, False)
     sizes, limited = _limited(scorer._logits_from, 6, 0)

@@ -23,7 +23,7 @@ MISSING = {
 BLOCK = f"""
 import sys
 
-MISSING = {sorted(MISSING | {"bs4", "nbformat"})}
+MISSING = {sorted(MISSING | {"bs4", "nbformat", "sklearn"})}
 
 class Block:
     def find_spec(self, name, path=None, target=None):
@@ -143,3 +143,20 @@ with NullServer(port=0) as server:
     assert (first, second) == ("5", "5")
     assert people.startswith("400 people-ipip50")
     assert re.match(r"400 .*\[models\]", impostor)
+
+
+def test_an_endpoint_is_asked_with_the_extra_chat_alone(tmp_path):
+    pytest.importorskip("aiohttp", reason="needs the extra chat")
+    code = f"""
+MISSING.remove("aiohttp")
+
+import psychometrics as pm
+from psychometrics.serving.server import NullServer
+with NullServer(port=0) as server:
+    asking = {{"endpoint": pm.endpoints.Endpoint(base_url=server.url), "store": {str(tmp_path)!r}}}
+    for mode in ("chat", "options"):
+        answers = pm.ask("gad7", ["agrees"], mode=mode, progress=False, **asking)
+        assert (answers["value"] == 3).all(), answers["value"]
+assert not set(MISSING) & set(sys.modules), set(MISSING) & set(sys.modules)
+"""
+    _run_without_extras(code, tmp_path)

@@ -26,7 +26,7 @@ from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.models.loading import load_config, load_model
 from psychometrics.modes.generation import replies
 from psychometrics.modes.mode import Identity
-from psychometrics.modes.option_table import _ReplyScorer
+from psychometrics.modes.option_scorers import _TorchScorer
 from psychometrics.training import train_nli
 from psychometrics_book.studies.sentence_encoders import load_sentence_encoder
 from tests.tiny import log_probabilities, save_tiny_decoder, save_tiny_masked_lm
@@ -249,7 +249,7 @@ def test_options_are_scored_as_by_one_pass_of_the_model_itself(kind, tmp_path):
     folder = tmp_path / kind
     folder = _save_seeing_model(folder) if kind == "llava" else _save_state_model(folder, kind)
     model, _ = load_model(folder, "causal")
-    scorer = _ReplyScorer(folder, Identity(kind))
+    scorer = _TorchScorer(folder, Identity(kind))
     asked = [(("You are good.", f"{'I am calm. ' * times}Yes or no?"), ["1", "2 yes"])
              for times in (1, 2, 5)]  # fmt: skip
 

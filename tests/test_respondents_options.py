@@ -122,7 +122,7 @@ def test_the_place_of_an_option_falls_out_exactly_over_cyclic_orders():
 
 def test_answers_come_from_the_store_the_second_time(causal, tmp_path, monkeypatch):
     first = by_options(TWO, causal, tmp_path)
-    monkeypatch.setattr("psychometrics.modes.options._ReplyScorer", None)
+    monkeypatch.setattr("psychometrics.modes.options.load_scorer", None)
     pd.testing.assert_frame_equal(first, by_options(TWO, causal, tmp_path))
     with pytest.raises(RespondentError, match="TypeError"):  # another question needs the model
         by_options(TWO, causal, tmp_path, role="hero")

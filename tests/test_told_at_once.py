@@ -26,7 +26,7 @@ def nothing_runs(monkeypatch):
         "modes.nli.load_model",
         "modes.nli.NLIRespondent",
         "modes.chat.load_model",
-        "modes.option_table.load_model",
+        "modes.option_scorers.load_model",
     )
     for place in places:
         monkeypatch.setattr(f"psychometrics.{place}", refuse)

@@ -15,7 +15,11 @@ TEMPLATE = (
 
 
 def save_tiny_decoder(
-    folder: Path, architecture: str = "llama", end: str | None = "<|endoftext|>", spread: float = 10
+    folder: Path,
+    architecture: str = "llama",
+    end: str | None = "<|endoftext|>",
+    spread: float = 10,
+    positions: int = 130,
 ) -> Path:
     """Save a causal model as published ones are: without a head, without a padding token."""
     from tokenizers.pre_tokenizers import ByteLevel
@@ -29,7 +33,9 @@ def save_tiny_decoder(
     sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
              "intermediate_size": 64, "max_position_embeddings": 1024}  # fmt: skip
     if architecture == "gpt2":
-        sizes = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 130}
+        sizes = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": positions}
+    if architecture == "qwen2":
+        sizes["num_key_value_heads"] = 2
     config = AutoConfig.for_model(
         architecture, vocab_size=len(tokens), bos_token_id=0, eos_token_id=0, **sizes
     )

@@ -7,16 +7,19 @@ is stopped while it runs.
 
 from __future__ import annotations
 
+import functools
+import json
 import math
 import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from ..exceptions import IncompleteModelError, RespondentError
+from ..exceptions import IncompleteModelError, RespondentError, naming_extras
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -29,6 +32,8 @@ _DIGITS = 6
 _LARGEST = 10**8
 # Most repetitions of a text that a template may write; a field's width is limited, too.
 _LONGEST = 10**4
+# Marks of transformers around the text of a reply, which is not marked here.
+_GENERATION = re.compile(r"{%-?\s*(end)?generation\s*-?%}")
 # Most characters that a template may add to a conversation, besides ten times its length.
 _MOST_SIGNS = 10**6
 
@@ -69,7 +74,7 @@ def _check_template(name: str, text: str) -> None:
             raise _too_large(name, wide[0], line)
 
     try:
-        tree = environment.parse(re.sub(r"{%-?\s*(end)?generation\s*-?%}", "", text))
+        tree = environment.parse(_GENERATION.sub("", text))
     except TemplateSyntaxError:
         return
 
@@ -134,6 +139,52 @@ def fill_template(
         )
 
     return text
+
+
+def render_template(
+    template: str, messages: list[dict[str, Any]], special_tokens: Mapping[str, str]
+) -> str:
+    """Return the text that a chat template makes of messages, as transformers would return it.
+
+    Parameters
+    ----------
+    template : str
+    messages : list of dict
+    special_tokens : mapping
+        Texts by name, such as ``bos_token``.
+
+    Raises
+    ------
+    jinja2.exceptions.TemplateError
+        The template is malformed, or refuses the messages.
+
+    Examples
+    --------
+    >>> template = "{% for m in messages %}{{ bos_token }}{{ m.content }}{% endfor %}"
+    >>> render_template(template, [{"role": "user", "content": "Hello."}], {"bos_token": "<s>"})
+    '<s>Hello.'
+    """
+    with naming_extras():
+        from jinja2.exceptions import TemplateError
+        from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    def refuse(message: str) -> None:
+        raise TemplateError(message)
+
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+    )
+    environment.filters["tojson"] = functools.partial(json.dumps, ensure_ascii=False)
+    environment.globals["raise_exception"] = refuse
+    environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
+    compiled = environment.from_string(_GENERATION.sub("", template))
+    return compiled.render(
+        messages=messages,
+        tools=None,
+        documents=None,
+        add_generation_prompt=True,
+        **special_tokens,
+    )
 
 
 def _holds(text: str, conversation: Sequence[dict[str, str]]) -> bool:

@@ -73,8 +73,8 @@ class Source:
 
         if self.kind == "onnx":
             raise RespondentError(
-                f"{self.name} has its weights as ONNX alone, which answers in mode nli: ask it in "
-                "this mode, or save the model there with save_pretrained.",
+                f"{self.name} has its weights as ONNX alone, for modes nli and options: ask it "
+                "in one of them, or save the model there with save_pretrained.",
                 kind="no safetensors",
             )
 
@@ -120,7 +120,8 @@ class Source:
     @property
     def config(self) -> dict[str, Any]:
         """The contents of the model's ``config.json``, downloaded if needed."""
-        config: dict[str, Any] = read_json(self.name, self.fetch() / "config.json")
+        folder = self.local_folder if self.kind == "onnx" else self.fetch()
+        config: dict[str, Any] = read_json(self.name, folder / "config.json")
         return config
 
     @property

@@ -76,6 +76,7 @@ from .conversations import (
 from .generation import _WrittenReply
 from .messages import _as_filed, caesar, option_labels
 from .mode import Asking, Identity
+from .places import _identify_at_endpoint, model_here
 
 _Writer = Callable[..., list[_WrittenReply]]  # like generation.replies
 # Limit of a reply's tokens if ``max_tokens`` is None.
@@ -310,51 +311,14 @@ class Chat(_ConversationMode):
         return rows
 
 
-def model_here(respondent: str | Path) -> Source | None:
-    """Find the local model with a given name; return None if an endpoint has the model.
-
-    Raises
-    ------
-    RespondentError
-        The local model is unusable, or there is neither a model nor an endpoint.
-    """
-    no_endpoint = _find_endpoint_error()
-    name = str(respondent).strip()
-    is_path = isinstance(respondent, Path)
-    with contextlib.suppress(OSError, ValueError, RuntimeError):  # a long name, an unknown home
-        is_path |= Path(name).expanduser().exists()
-
-    if "/" in name and not is_path and no_endpoint is None:
-        return None  # an endpoint, if there is one, gets a hub's id
-
-    try:
-        return find(respondent)
-    except RespondentError as error:
-        if is_path or "/" in name or not str(error).startswith("There is no respondent"):
-            raise
-        if no_endpoint is None:
-            return None
-
-        reason = str(no_endpoint).rstrip(".")
-        raise RespondentError(
-            f"{reason}, or name a model on this machine; {respondent!r} is not one."
-        ) from no_endpoint
-
-
-def _identify_at_endpoint(respondent: str | Path, endpoint: Endpoint | None, mode: str) -> Identity:
-    """Return the identity of an endpoint's model."""
-    model = str(respondent)
-    name = (endpoint or Endpoint()).resolved().respondent_id(model)
-    return Identity(name, "endpoint", model, mode=mode, fingerprint=key_of("chat-1", name))
-
-
-def _find_endpoint_error() -> RespondentError | None:
-    """Return the error of an environment that names no endpoint; None if it names one."""
-    try:
-        Endpoint().resolved()
-    except RespondentError as error:
-        return error
-    return None
+def _load_writer(respondent: str | Path, dtype: str) -> _Writer:
+    """Return the function :func:`psychometrics.modes.generation.replies` for a model."""
+    source = find(respondent)
+    kind = "a causal language model, which can reply"
+    model, tokenizer = load_model(source, "causal", dtype=dtype, what=kind)
+    tokenizer.name_or_path = source.name
+    model = to_device(model, resolve_device(None), dtype, source.name)
+    return functools.partial(generation.replies, (model, tokenizer))
 
 
 def _write_request(questionnaire: Questionnaire, turn: Turn, asking: Asking) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
-from jinja2.exceptions import TemplateError
 
 from ..exceptions import ParameterError, RespondentError
 from ..models.chat_templates import fill_template
@@ -180,6 +179,8 @@ def encode(tokenizer: PreTrainedTokenizerBase, conversation: _Conversation) -> l
     RespondentError
         The tokenizer has no chat template, or the template cannot be filled.
     """
+    from jinja2.exceptions import TemplateError
+
     if not tokenizer.chat_template:
         name = getattr(tokenizer, "name_or_path", "") or "This model"
         raise RespondentError(f"{name} has no chat template: use mode 'options'.")

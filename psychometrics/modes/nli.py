@@ -25,7 +25,7 @@ from ..files import digest_text
 from ..models.embedded import embedded_weights, is_wording, load_embedded, worded
 from ..models.lengths import FEWEST_IN_BATCH, batch_tokens, group_lengths, token_limit
 from ..models.loading import decodes, load_config, load_model, to_device
-from ..models.onnx_classifiers import ONNXClassifier
+from ..models.onnx_models import ONNXClassifier
 from ..models.sources import Source
 from ..paths import data_dir
 from ..questionnaires import Questionnaire

@@ -5,38 +5,31 @@ A row of the table is an option of an item, in the order in which a prompt shows
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import torch
 from numpy.typing import NDArray
 from scipy.stats import binom
 
 from ..checks import check_three
 from ..endpoints.endpoint import Endpoint
-from ..exceptions import ParameterError, RespondentError
-from ..models.chat_templates import fill_template
-from ..models.devices import check_float32, resolve_device
-from ..models.lengths import batch_rows, check_length
-from ..models.loading import load_config, load_model, to_device
-from ..models.sources import find
+from ..exceptions import ParameterError, RespondentError, naming_extras
+from ..models.devices import resolve_device
 from ..questionnaires import Item, Questionnaire
 from ..store import StoredAnswers, key_of
-from .chat import _ask_first_tokens
 from .messages import _shorten_system, messages, option_labels
-from .mode import Asking, Identity
+from .mode import Asking
 from .nli import NLI, PROBABILITIES
-from .prompting import _check_finite, _compute_batches, _Prompt
+from .prompting import _check_finite
 
-_BATCH = 16
-# Shortest common beginning of a batch that is worth reading separately.
-_LEAST_SHARED = 32
+if TYPE_CHECKING:
+    from .prompting import _Prompt
+
+# Prompts whose replies are scored, and then stored, together.
+_PROMPTS = 16
 
 
 def _score_options(
@@ -52,7 +45,7 @@ def _score_options(
         rows, statuses = _score_by_endpoint(rows, questionnaire, asking, endpoint)
     else:
         score = _score_by_logits if identity.by == "logits" else _score_by_entailment
-        manifest = {**identity, "device": str(resolve_device(None)), **conditions}
+        manifest = {**identity, "device": identity.device, **conditions}
         with StoredAnswers(asking.store, "options", questionnaire.id, name, manifest) as stored:
             rows = score(rows, asking, stored, conditions)
 
@@ -265,8 +258,14 @@ def _score_by_logits(
     ]
     new = rows[[key not in stored for key in rows["key"]]].drop_duplicates("key")
     bar.expect(rows["key"].nunique(), rows["key"].nunique() - len(new))
+    if new.empty:
+        device = ""
+    else:  # finding the device imports torch
+        device = asking.identity.device or str(resolve_device(None))
+        stored.describe(device=device)
+
     groups = [group for _, group in new.groupby("prompt")]  # prompts of similar length together
-    most = 16 * _BATCH if resolve_device(None).type == "cuda" else _BATCH
+    most = 16 * _PROMPTS if device.startswith("cuda") else _PROMPTS
     for start in range(0, len(groups), most):
         batch = groups[start : start + most]
         questions = [(group["prompt"].iloc[0], list(group["reply"])) for group in batch]
@@ -291,6 +290,9 @@ def _score_by_endpoint(
 
     If there is no reply about an item, the item's rows have the prompt but no probabilities.
     """
+    with naming_extras():
+        from .chat import _ask_first_tokens
+
     items = rows.drop_duplicates("prompt").set_index("prompt")["item_id"].to_dict()
     replies = _ask_first_tokens(questionnaire, asking, endpoint.resolved(), items)
 
@@ -380,125 +382,3 @@ def _normalise(values: NDArray[np.float64], by: list[NDArray[Any]]) -> NDArray[n
     series = pd.Series(np.asarray(values, dtype=float))
     shares: NDArray[np.float64] = (series / series.groupby(by).transform("sum")).to_numpy()
     return shares
-
-
-class _ReplyScorer:
-    """A causal or encoder-decoder model that scores replies after prompts."""
-
-    def __init__(self, name_or_path: str | Path, identity: Identity) -> None:
-        source = find(name_or_path)
-        self.decodes = bool(load_config(source).is_encoder_decoder)
-        head = "encoder-decoder" if self.decodes else "causal"
-        kinds = "a causal or an encoder-decoder model, which continues a text"
-        model, self.tokenizer = load_model(source, head, dtype=identity.precision, what=kinds)
-        self.device = resolve_device(None)
-        self.identity = replace(identity, device=str(self.device))
-        self.model: Any = to_device(model, self.device, identity.precision, source.name)
-
-    @torch.inference_mode()
-    def __call__(
-        self, questions: Sequence[tuple[tuple[str, str], list[str]]], mean: bool
-    ) -> NDArray[np.float64]:
-        """Return the log-probability of each reply, summed or averaged over its tokens."""
-        sequences = []
-        for prompt, replies in questions:
-            context, space = self._context(prompt)
-            for reply in replies:
-                ids = self._tokens(f"{space}{reply}")
-                if not ids:
-                    raise RespondentError(f"The tokenizer has no tokens for {reply!r}: reword it.")
-
-                sequences.append((context, ids))
-
-        steps = self._encoder_decoder(sequences) if self.decodes else self._causal(sequences)
-        return np.array([float(logs.mean() if mean else logs.sum()) for logs in steps])
-
-    def _tokens(self, text: str) -> list[int]:
-        ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
-        return ids
-
-    def _context(self, prompt: tuple[str, str]) -> tuple[list[int], str]:
-        """Return the token ids of the prompt, and of the text between prompt and reply."""
-        system, user = prompt
-        voice = not system and not self.decodes  # a text to continue
-        if not voice and getattr(self.tokenizer, "chat_template", None):
-            turns = [{"role": "system", "content": system}, {"role": "user", "content": user}]
-            return self._tokens(fill_template(self.tokenizer, turns)), ""
-
-        if self.decodes:
-            return self.tokenizer(f"{system}\n{user}\n")["input_ids"], ""
-        ids = self._tokens(f"{system}\n{user}\nAnswer:" if system else user)
-        start = self.tokenizer.bos_token_id
-        if start is not None:
-            ids = [start, *ids]
-        return ids, "" if user[-1:].isspace() else " "
-
-    def _causal(self, sequences: list[tuple[list[int], list[int]]]) -> list[torch.Tensor]:
-        """Score replies; replies of a single token share one pass over their prompt."""
-        groups: dict[tuple[int, ...], list[int]] = {}
-        for number, (context, ids) in enumerate(sequences):
-            groups.setdefault(tuple(context + ids[:-1]), []).append(number)
-
-        distinct = list(groups)
-        scored = {}
-        check_length([list(tokens) for tokens in distinct], self.model, self.tokenizer)
-        longest = max(map(len, distinct))
-        size = batch_rows(self.model.config, self.device, self.identity.precision, longest, _BATCH)
-
-        def compute(batch: list[tuple[int, ...]]) -> tuple[int, torch.Tensor]:
-            place = min(len(sequences[number][0]) for row in batch for number in groups[row]) - 1
-            return place, self._logits_from(batch, place)
-
-        batches = _compute_batches(distinct, size, compute, self.identity)
-        for batch, (place, logits) in batches:
-            for row, tokens in enumerate(batch):
-                for number in groups[tokens]:
-                    context, ids = sequences[number]
-                    last = len(context) - 1 - place
-                    logs = logits[row, last : last + len(ids)].log_softmax(dim=-1)
-                    scored[number] = logs[range(len(ids)), ids]
-
-        return [scored[number] for number in range(len(sequences))]
-
-    def _logits_from(self, rows: list[tuple[int, ...]], place: int) -> torch.Tensor:
-        """Return only the logits from one place on, (rows, places, V), since V is large.
-
-        The common beginning of all rows is read once: prompts differ only in their last line.
-        """
-        least = min(rows)
-        greatest = max(rows)  # least and greatest differ earliest
-        pairs = enumerate(zip(least, greatest, strict=False))
-        shared = min(place, next((i for i, (a, b) in pairs if a != b), len(least)))
-        width = max(map(len, rows))
-        ids = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], device=self.device)
-        mask = [[1] * len(row) + [0] * (width - len(row)) for row in rows]
-        inputs: dict[str, Any] = {"attention_mask": torch.tensor(mask, device=self.device)}
-        past: Any = None
-
-        if shared >= _LEAST_SHARED and len(rows) > 1:
-            begun = self.model(input_ids=ids[:1, :shared], use_cache=True)
-            past = getattr(begun, "past_key_values", None)  # not in Mamba and RWKV
-
-        if hasattr(past, "batch_repeat_interleave"):
-            past.batch_repeat_interleave(len(rows))
-            inputs |= {"past_key_values": past, "use_cache": True, "input_ids": ids[:, shared:]}
-        else:
-            inputs["input_ids"] = ids
-
-        if "logits_to_keep" in inspect.signature(self.model.forward).parameters:
-            inputs["logits_to_keep"] = width - place
-
-        logits: torch.Tensor = self.model(**inputs).logits
-        return logits[:, place - width :].float()
-
-    def _encoder_decoder(self, sequences: list[tuple[list[int], list[int]]]) -> list[torch.Tensor]:
-        check_float32(self.device, self.identity.precision, self.identity.respondent_id)
-        scored = []
-        start = self.model.config.decoder_start_token_id
-        for context, ids in sequences:
-            logits = self.model(
-                input_ids=torch.tensor([context], device=self.device),
-                decoder_input_ids=torch.tensor([[start, *ids[:-1]]], device=self.device),
-            ).logits
-            scored.append(logits[0].float().log_softmax(dim=-1)[range(len(ids)), ids])
-        return scored

@@ -56,16 +56,17 @@ from pydantic import Field, InstanceOf, NonNegativeInt
 
 from ..checks import check_choice
 from ..endpoints.endpoint import Endpoint
-from ..exceptions import ParameterError
+from ..exceptions import ParameterError, naming_extras
 from ..files import digest_text
 from ..questionnaires import Questionnaire
 from ..questionnaires.answers import tidy
 from ..store import key_of
-from .chat import _find_endpoint_error, _identify_at_endpoint, model_here
 from .messages import Labels, _as_filed
 from .mode import Asking, Conditions, Identity, Mode, Runs
 from .nli import NLI, NLIRespondent
-from .option_table import _normalise_logs, _OptionTable, _ReplyScorer, _score_options
+from .option_scorers import load_scorer
+from .option_table import _normalise_logs, _OptionTable, _score_options
+from .places import _find_endpoint_error, _identify_at_endpoint, model_here
 from .prompting import _check_finite
 
 # Version of these files' treatment of answers; part of the fingerprint, so raise it with them.
@@ -113,12 +114,15 @@ class Options(Mode):
         """Return the identity of a respondent of any kind; refuse conditions that do not fit.
 
         A classifier answers by entailment, a causal or an encoder-decoder model by its logits,
-        which are computed in float32 unless ``dtype`` says otherwise.
+        which are computed in float32 unless ``dtype`` says otherwise; an ONNX file answers in its
+        own precision.
         """
         by = "entailment"
 
         if isinstance(respondent, str | Path):
-            source = None if conditions["endpoint"] else model_here(respondent)
+            with naming_extras():
+                source = None if conditions["endpoint"] else model_here(respondent)
+
             if source is None:
                 _complete_conditions("endpoint", conditions)
                 identity = _identify_at_endpoint(respondent, conditions["endpoint"], self.name)
@@ -130,7 +134,8 @@ class Options(Mode):
                 kinds = " ".join(source.config.get("architectures") or [])
                 if "ForSequenceClassification" not in kinds:
                     by = "logits"
-                    dtype = dtype or "float32"
+                    if source.kind != "onnx":  # whose precision is that of its weights
+                        dtype = dtype or "float32"
 
         identity = NLI("nli").identify(respondent, dtype)
         _complete_conditions(by, conditions)
@@ -182,7 +187,7 @@ class Options(Mode):
             return None
         if identity.by == "entailment":
             return NLI("nli").open(respondent, identity)
-        return self._when_asked(lambda: _ReplyScorer(respondent, identity))
+        return self._when_asked(lambda: load_scorer(respondent, identity))
 
     def answer(self, questionnaire: Questionnaire, asking: Asking) -> pd.DataFrame:
         """Ask for the probability of every option of every item.

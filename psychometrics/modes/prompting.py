@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from ..exceptions import RespondentError, needed, out_of_memory
+from ..exceptions import MissingPackageError, RespondentError, naming_extras, out_of_memory
 from ..files import digest_text
 from ..models.devices import check_float32, resolve_device, resolve_dtype
 from ..models.lengths import check_known
@@ -183,7 +184,7 @@ class PromptMode(Mode):
         manifest = {
             "prompts": len(table),
             "prompts_sha256": digest_text(*table.astype(str).to_numpy().ravel()),
-            "device": identity.device or str(resolve_device(None)),
+            "device": identity.device,
             **identity,
         }
 
@@ -232,6 +233,9 @@ class PromptMode(Mode):
         new = {question: key for question, key in keys.items() if key not in stored}
         bar.expect(count, count - len(new))
         questions = list(new)
+        if questions:  # finding the device imports torch
+            stored.describe(device=asking.identity.device or str(resolve_device(None)))
+
         for start in range(0, len(questions), CHUNK):
             chunk = questions[start : start + CHUNK]
             for done, values in respondent(chunk):
@@ -250,7 +254,10 @@ def _find_runnable(respondent: str | Path | Source) -> Source:
     RespondentError, MissingPackageError
     """
     if not isinstance(respondent, Source) and find_onnx(respondent) is None:
-        needed("torch")
+        with naming_extras():
+            if importlib.util.find_spec("torch") is None:
+                raise MissingPackageError("torch")
+
     return find(respondent)
 
 

@@ -152,7 +152,7 @@ class StoredAnswers:
         self.path = self._folder.path
         self._root = root
         self._columns = None if columns is None else list(columns)
-        self._manifest = _encodable_text(json.dumps(facts, ensure_ascii=False, default=str))
+        self._manifest = facts
         self._lock = threading.RLock()
         self._read_parts: set[str] = set()
         self._tables: list[pa.Table] = []
@@ -167,6 +167,10 @@ class StoredAnswers:
         self._respondent_id = respondent_id
         self._watch = _WATCH.get()
         self._read()
+
+    def describe(self, **fields: object) -> None:
+        """Add fields to the manifest of the answers that are added from now on."""
+        self._manifest |= fields
 
     def __contains__(self, key: str) -> bool:
         return key in self._keys
@@ -267,7 +271,8 @@ class StoredAnswers:
 
         # Never earlier than existing rows, though clocks may go back.
         written = max(time.time_ns(), self._last_written + 1)
-        table = _with_bookkeeping(table, written, seconds / len(rows), self._manifest)
+        manifest = _encodable_text(json.dumps(self._manifest, ensure_ascii=False, default=str))
+        table = _with_bookkeeping(table, written, seconds / len(rows), manifest)
         self._read_parts.add(self._folder.write(table))
         columns = self._columns or list(rows.columns)
         columns = ["key", "written", *(name for name in columns if name in rows.columns)]

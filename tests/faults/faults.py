@@ -157,7 +157,7 @@ def _often() -> None:
     """Save at every batch, in small batches, and merge few parts: more that a kill can hit."""
     importlib.import_module("psychometrics.store.answers")._MANY_PARTS = 16
     importlib.import_module("psychometrics.store.answers")._SAVE_EVERY = 0.0
-    importlib.import_module("psychometrics.modes.option_table")._BATCH = 4
+    importlib.import_module("psychometrics.modes.option_table")._PROMPTS = 4
 
 
 @functools.cache

@@ -23,8 +23,8 @@ from psychometrics.models.devices import resolve_device
 from psychometrics.models.loading import load_model
 from psychometrics.models.sources import find
 from psychometrics.modes import generation
-from psychometrics.modes.chat import model_here
 from psychometrics.modes.messages import ROLES
+from psychometrics.modes.places import model_here
 from psychometrics.modes.replies import refuses
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import Item, Option, Questionnaire, Scale
