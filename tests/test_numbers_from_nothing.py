@@ -15,7 +15,7 @@ from psychometrics.asking.ask import ask
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.models.loading import load_model
 from psychometrics.modes import completions, mode_named
-from psychometrics.modes.messages import _as_filed
+from psychometrics.modes.messages import as_filed
 from psychometrics.modes.simulated import draw_traits
 from psychometrics.questionnaires import Option, load_questionnaire
 from tests.tiny import save_tiny_masked_lm
@@ -136,11 +136,11 @@ def test_no_number_is_called_another_number(mode, how, sheet):
 
 def test_a_number_that_is_its_own_label_or_an_option_in_words_keeps_its_number():
     numeric = {"wording": None, "labels": "numeric"}
-    assert _as_filed(ENDS, numeric | {"order": "given"})["labels"] == "numeric"
-    assert _as_filed(scale(["0", "1"]), numeric | {"order": "given"})["labels"] == "alphabetical"
-    assert _as_filed(GAD7, numeric | {"permutations": "cyclic"})["labels"] == "numeric"
+    assert as_filed(ENDS, numeric | {"order": "given"})["labels"] == "numeric"
+    assert as_filed(scale(["0", "1"]), numeric | {"order": "given"})["labels"] == "alphabetical"
+    assert as_filed(GAD7, numeric | {"permutations": "cyclic"})["labels"] == "numeric"
     lower = numeric | {"labels": "lowercase", "permutations": "cyclic"}
-    assert _as_filed(ENDS, lower)["labels"] == "lowercase"
+    assert as_filed(ENDS, lower)["labels"] == "lowercase"
 
 
 def test_letters_that_replace_numbers_stand_in_the_answers(tiny_talker, tmp_path):

@@ -74,7 +74,7 @@ from .conversations import (
     _Talk,
 )
 from .generation import _WrittenReply
-from .messages import _as_filed, caesar, option_labels
+from .messages import as_filed, caesar, option_labels
 from .mode import Asking, Identity
 from .places import _identify_at_endpoint, model_here
 
@@ -323,7 +323,7 @@ def _load_writer(respondent: str | Path, dtype: str) -> _Writer:
 
 def _write_request(questionnaire: Questionnaire, turn: Turn, asking: Asking) -> dict[str, Any]:
     """Return everything that determines a reply."""
-    conditions = _as_filed(questionnaire, asking.conditions)
+    conditions = as_filed(questionnaire, asking.conditions)
     temperature = conditions["temperature"]
     most_tokens = _TOKENS["statement"] * len(turn.items) + _TOKENS["before"]
     most_tokens += _TOKENS["thought"] if conditions["think"] else 0

@@ -23,7 +23,7 @@ from ..progress import Progress
 from ..questionnaires import Item, Questionnaire
 from ..questionnaires.answers import tidy
 from ..store.replies import Reply, Turn
-from .messages import Labels, _as_filed, caesar, messages, option_labels
+from .messages import Labels, as_filed, caesar, messages, option_labels
 from .mode import Asking, Conditions, Identity, Mode, Runs
 from .replies import _remove_thoughts, parse_reply
 
@@ -80,7 +80,7 @@ class _ConversationMode(Mode):
     ) -> None:
         """Refuse a role, a wording or labels that the messages cannot contain."""
         super().check(questionnaire, identity, conditions)
-        filed = _as_filed(questionnaire, conditions)
+        filed = as_filed(questionnaire, conditions)
         look = {name: filed[name] for name in _LOOK}
         messages(questionnaire, questionnaire.items[:1], **look)
 
@@ -110,7 +110,7 @@ class _ConversationMode(Mode):
         """
         self.check(questionnaire, asking.identity, asking.conditions)
         who = {"respondent_id": asking.identity.respondent_id, "mode": self.name}
-        conditions = _as_filed(questionnaire, asking.conditions)
+        conditions = as_filed(questionnaire, asking.conditions)
         talks = []
 
         for run in range(1, conditions["runs"] + 1):
@@ -192,7 +192,7 @@ class _ConversationMode(Mode):
         self, rows: list[_Row], questionnaire: Questionnaire, conditions: dict[str, Any]
     ) -> pd.DataFrame:
         """Return the rows of all conversations as a table, by run and in item order."""
-        conditions = _as_filed(questionnaire, conditions)
+        conditions = as_filed(questionnaire, conditions)
         place = {item.id: i for i, item in enumerate(questionnaire.items)}
         table = tidy(sorted(rows, key=lambda r: (r["run"], place[r["item_id"]])), questionnaire)
         names = ["role", "wording", "think", "labels", "order", "cipher", "reply", "temperature",

@@ -68,7 +68,7 @@ def option_labels(options: Sequence[Option], labels: str = "numeric") -> list[st
     return list(letters[: len(options)])
 
 
-def _as_filed(questionnaire: Questionnaire, conditions: dict[str, Any]) -> dict[str, Any]:
+def as_filed(questionnaire: Questionnaire, conditions: dict[str, Any]) -> dict[str, Any]:
     """Fill in the ``wording`` of conditions: the file's own prompt if it has one, or else v1.
 
     A file's own prompt fixes the labels, and asks one item at a time if it contains ``{question}``.
@@ -78,7 +78,7 @@ def _as_filed(questionnaire: Questionnaire, conditions: dict[str, Any]) -> dict[
     Examples
     --------
     >>> from psychometrics.questionnaires import load_questionnaire
-    >>> _as_filed(load_questionnaire("ipip20"), {"wording": None, "labels": "numeric"})
+    >>> as_filed(load_questionnaire("ipip20"), {"wording": None, "labels": "numeric"})
     {'wording': 'v1', 'labels': 'numeric'}
     """
     prompt = questionnaire.prompt

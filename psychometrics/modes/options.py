@@ -61,7 +61,7 @@ from ..files import digest_text
 from ..questionnaires import Questionnaire
 from ..questionnaires.answers import tidy
 from ..store import key_of
-from .messages import Labels, _as_filed
+from .messages import Labels, as_filed
 from .mode import Asking, Conditions, Identity, Mode, Runs
 from .nli import NLI, NLIRespondent
 from .option_scorers import load_scorer
@@ -150,7 +150,7 @@ class Options(Mode):
         if identity.by != "entailment":
             item = questionnaire.items[0]
             order = tuple(range(len(questionnaire.choices(item))))
-            complete = _complete_conditions(identity.by, _as_filed(questionnaire, conditions))
+            complete = _complete_conditions(identity.by, as_filed(questionnaire, conditions))
             _OptionTable(questionnaire, complete, identity.by).write_prompt(item, order)
 
     def preview(self, questionnaire: Questionnaire, conditions: dict[str, Any]) -> pd.DataFrame:
@@ -165,7 +165,7 @@ class Options(Mode):
             A row for each message: ``request`` (from 1), ``items``, ``permutation``, ``role``
             (``text`` for a text to continue) and ``content``.
         """
-        conditions = _as_filed(questionnaire, self.complete(conditions))
+        conditions = as_filed(questionnaire, self.complete(conditions))
         has_endpoint = conditions["endpoint"] or _find_endpoint_error() is None
         by = "endpoint" if has_endpoint else "logits"
         conditions = _complete_conditions(by, conditions)
@@ -210,7 +210,7 @@ class Options(Mode):
         identity = asking.identity
         conditions = asking.conditions
         if identity.by != "entailment":
-            conditions = _as_filed(questionnaire, conditions)
+            conditions = as_filed(questionnaire, conditions)
 
         conditions = _complete_conditions(identity.by, conditions)
         endpoint = conditions.pop("endpoint", None) or Endpoint()
