@@ -179,8 +179,8 @@ def _weather(assessment: Assessment) -> dict[str, Any]:
     meaning = "If the weather scores the same, a score is not about what its name says."
     if not is_placebo.any() or is_placebo.all():
         command = "psychometrics new-questionnaire my-weather.csv"
-        if to_prompts:
-            asked = assessment.settings.get("questionnaires", [])
+        if assessment.settings:
+            asked = assessment.settings["questionnaires"]
             command = assessment.command(questionnaires=[*asked, _PLACEBO])
         return test | {
             "status": "not done",
