@@ -12,33 +12,16 @@ import numpy as np
 import pandas as pd
 
 from psychometrics.data import fetch
-from psychometrics.measures.intervals import jackknife_half_width
 from psychometrics.nulls.evidence import profile_agreement
 from psychometrics.paths import data_dir
-from psychometrics.questionnaires import Questionnaire, load_questionnaire
+from psychometrics.questionnaires import load_questionnaire
+from psychometrics_book.studies.sheets import mean_of_pairs, profiles_within, scale_by_key
 from recipes.published import answers
 
 OPTIONS = list("12345")
 DRAWS = 9999
 GROUPS = 200
 SEED = 1
-
-
-def scale_by_key(questionnaire: Questionnaire) -> pd.Series:
-    """Return each item's scale and key as a text."""
-    return pd.Series(
-        {
-            item: f"{scale.id} {key:+d}"
-            for scale in questionnaire.scales
-            for item, key in questionnaire.keys(scale).items()
-        }
-    )
-
-
-def unit_profiles(scores: pd.DataFrame, cells: pd.Series) -> np.ndarray:
-    """Return each respondent's scores without the means of the cells, scaled to length 1."""
-    rest = (scores - scores.T.groupby(cells).transform("mean").T).to_numpy()
-    return rest / np.linalg.norm(rest, axis=1, keepdims=True)
 
 
 def nli_models() -> pd.DataFrame:
@@ -68,15 +51,15 @@ def agreement_of_models() -> list[dict[str, object]]:
         | {"p": within["p_within"]},
     ]  # fmt: skip
 
-    one_cell = pd.Series("all", cells.index)
-    for statistic, groups in {"agreement": one_cell, "within": cells}.items():
-        pairs = unit_profiles(nli, groups) @ unit_profiles(chat, groups).T
-        without = [np.delete(pairs, place, axis=0).mean() for place in range(len(nli))]
-        without += [np.delete(pairs, place, axis=1).mean() for place in range(len(chat))]
-        half = float(jackknife_half_width(np.array(without)))
-        row = {"who": "NLI and chat models", "n": len(nli) + len(chat), "statistic": statistic}
-        value = pairs.mean()
-        rows.append(row | {"value": value, "low": value - half, "high": value + half})
+    both = pd.concat([nli, chat])
+    models = pd.Series(both.index)
+    is_nli = models.isin(nli.index).to_numpy()
+    whole_profiles = profiles_within(both, pd.Series("all", cells.index))
+    profiles = {"agreement": whole_profiles, "within": profiles_within(both, cells)}
+    for statistic, profile in profiles.items():
+        ends = mean_of_pairs(profile @ profile.T, is_nli != is_nli[:, None], models)
+        row = {"who": "NLI and chat models", "n": len(both), "statistic": statistic}
+        rows.append(row | dict(ends))
 
     return rows
 
@@ -86,12 +69,11 @@ def agreement_of_people() -> list[dict[str, object]]:
     cells = scale_by_key(load_questionnaire("ipip50"))
     table = answers("survey").pivot(index="respondent_id", columns="item_id", values="value")
     table = table[cells.index]
-    profile = unit_profiles(table.mean().to_frame().T, cells)[0]
+    profile = profiles_within(table.mean().to_frame().T, cells).iloc[0]
 
     # A person who answers alike within every cell has no profile there.
     complete = table.dropna()
-    spread = complete.T.groupby(cells).agg(np.ptp).max()
-    complete = complete[spread > 0]
+    complete = complete[profiles_within(complete, cells).notna().all(axis=1)]
 
     rng = np.random.default_rng(SEED)
     groups = []
@@ -99,7 +81,7 @@ def agreement_of_people() -> list[dict[str, object]]:
         people = complete.iloc[rng.choice(len(complete), 18, replace=False)]
         whole = profile_agreement(people, cells=cells)
         within = profile_agreement(people, scales=cells)["value"]
-        with_people = (unit_profiles(people, cells) @ profile).mean()
+        with_people = (profiles_within(people, cells) @ profile).mean()
         groups.append([whole["value"], whole["between"], within, with_people])
 
     names = ["agreement", "between", "within", "with people"]
