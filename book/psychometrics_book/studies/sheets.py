@@ -146,7 +146,9 @@ def profiles_within(scores: pd.DataFrame, cells: pd.Series) -> pd.DataFrame:
     return rest.div(length.where(length > 1e-9), axis=0)
 
 
-def mean_of_pairs(r: pd.DataFrame, chosen: np.ndarray, units: pd.Series) -> pd.Series:
+def mean_of_pairs(
+    r: pd.DataFrame, chosen: np.ndarray, units: pd.Series, less: np.ndarray | None = None
+) -> pd.Series:
     """Return the mean correlation of pairs, with a jackknife interval over units.
 
     Parameters
@@ -154,10 +156,12 @@ def mean_of_pairs(r: pd.DataFrame, chosen: np.ndarray, units: pd.Series) -> pd.S
     r : pandas.DataFrame
         Correlations of respondents.
     chosen : numpy.ndarray of bool
-        The pairs, as a symmetric matrix.
+        The pairs; the order of the two does not matter.
     units : pandas.Series
         The unit of each respondent, in the order of the rows, such as its family of models. Each
         unit is left out in turn; a missing one stays.
+    less : numpy.ndarray of bool, optional
+        Pairs whose mean is subtracted.
 
     Returns
     -------
@@ -170,15 +174,16 @@ def mean_of_pairs(r: pd.DataFrame, chosen: np.ndarray, units: pd.Series) -> pd.S
     >>> mean_of_pairs(r, np.full((3, 3), True), pd.Series(["a", "b", "c"])).round(1).tolist()
     [0.5, 0.0, 1.0]
     """
-    upper = np.triu(chosen, 1)
     matrix = r.to_numpy()
-    value = matrix[upper].mean()
-    taking_part = units[(upper | upper.T).any(axis=1)].dropna().unique()
+    groups = [np.triu(pairs | pairs.T, 1) for pairs in (chosen, less) if pairs is not None]
 
-    without = []
-    for unit in taking_part:
-        others = (units != unit).to_numpy()
-        without.append(matrix[upper & others & others[:, None]].mean())
+    def contrast(kept: np.ndarray) -> float:
+        means = [matrix[pairs & kept & kept[:, None]].mean() for pairs in groups]
+        return float(means[0] - sum(means[1:]))
 
+    everybody = np.full(len(matrix), True)
+    value = contrast(everybody)
+    taking_part = units[sum((pairs | pairs.T).sum(axis=1) for pairs in groups) > 0]
+    without = [contrast((units != unit).to_numpy()) for unit in taking_part.dropna().unique()]
     half = float(jackknife_half_width(np.array(without)))
     return pd.Series({"value": value, "low": value - half, "high": value + half})
