@@ -532,3 +532,9 @@ def test_the_schema_refuses_what_the_model_refuses_at_the_same_place(lines, plac
 
 
 # --- more questionnaires ---------------------------------------------------------------------
+
+
+def test_a_chat_model_can_be_asked_the_weather_with_the_options_of_anxiety():
+    weather, anxiety = (load_questionnaire(name) for name in ("placebo_weather", "gad7"))
+    options = [weather.choices(item) for item in weather.items]
+    assert options == [anxiety.choices(anxiety.items[0])] * len(anxiety.items)

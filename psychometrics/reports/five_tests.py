@@ -212,8 +212,8 @@ def _weather(assessment: Assessment) -> NamedTest:
         command = _NEW_PLACEBO
         if assessment.mode == "chat" and not assessment.settings.get("controls"):
             command = assessment.command(controls=True)
-        if to_prompts:
-            questionnaires = assessment.settings.get("questionnaires", [])
+        elif assessment.settings:
+            questionnaires = assessment.settings["questionnaires"]
             command = assessment.command(questionnaires=[*questionnaires, _PLACEBO])
         done = (
             _why_without_controls(assessment)
