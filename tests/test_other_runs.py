@@ -47,8 +47,8 @@ CHAPTERS = {
     # Published answers are data; a table joins them, and the book's populations answer at random.
     "12-published-answers": {"answers": "{table}", "draws": 20},
     "records-12": {"answers": "{table}", "draws": 20, "permutations": 99},
-    # These read the tables of the runs above; heads, doses and a second reading are data. (Records
-    # of chapters 11 and 14 are data alone, and those of Chapter 5 need more than three models.)
+    # These read the tables of the runs above; heads, doses and a second reading are data. (Chapter
+    # 15 and the records of Chapters 11 and 14 are data alone; those of Chapter 5 need more models.)
     "13-finding": {"executed": "{read}"},
     "records-13": {"executed": "{read}"},
     "14-scorecard": {"executed": "{read}"},

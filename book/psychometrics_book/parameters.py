@@ -315,6 +315,10 @@ class _Executed(_Page, of="13-finding 14-scorecard records-13 records-14"):
             raise ParameterError(f"executed: there is no folder {self.executed}; name another.")
 
 
+class _Invariance(_Page, of="15-invariance"):
+    pass
+
+
 class _Audit(_Page, of="audit"):
     table: _Table = "none"
 

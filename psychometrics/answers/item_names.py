@@ -258,7 +258,7 @@ class _ItemNames:
         return bool(_numbered_names([name]).keys() & _GENERIC)
 
     def is_total(self, name: object) -> bool:
-        """Return whether a name is the questionnaire's own name, which a column of totals may have."""
+        """Return whether a name is the questionnaire's own, which a column of totals may have."""
         return _plain_name(name) in self._names
 
     def within(self, text: object) -> str | None:
