@@ -52,6 +52,7 @@ CHAPTERS = {
     "13-finding": {"executed": "{read}"},
     "records-13": {"executed": "{read}"},
     "14-scorecard": {"executed": "{read}"},
+    "16-high-alpha": {"people": 20},
 }  # fmt: skip
 READ = ["04-consistency", "05-relations", "06-other-explanations"]
 

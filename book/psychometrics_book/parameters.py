@@ -266,20 +266,26 @@ class _SelfReport(_Chapter, of="10-self-report"):
     correction: Literal["holm", "fdr_bh", "bonferroni", "none"] = "holm"
 
 
-class _WaysOfAsking(_Chapter, of="11-ways-of-asking"):
+class _HighAlpha(_Chapter, of="16-high-alpha"):
     questionnaire: _Questionnaire | None = None
-    respondents: _Respondents | None = None
-    members: Annotated[int, Field(ge=2, le=_MOST)] = 6
-    chat_model: Literal["simulated"] | _Talking | None = None
-    language_model: _LanguageModel | None = None
     answers: _Table = "none"
-    labels: Literal["numeric", "alphabetical"] = "alphabetical"
     people: Annotated[int, Field(ge=4, le=_MOST)] = 200
 
     def check(self) -> None:
         asked = self.questionnaire and load_questionnaire(self.questionnaire, texts=False)
         if asked and not any(scale.reverse for scale in asked.scales):
             raise ParameterError(f"questionnaire: {asked.id} has no reverse keys; name another.")
+
+
+class _WaysOfAsking(_HighAlpha, of="11-ways-of-asking"):
+    respondents: _Respondents | None = None
+    members: Annotated[int, Field(ge=2, le=_MOST)] = 6
+    chat_model: Literal["simulated"] | _Talking | None = None
+    language_model: _LanguageModel | None = None
+    labels: Literal["numeric", "alphabetical"] = "alphabetical"
+
+    def check(self) -> None:
+        super().check()
         if self.respondents and len(population(self.respondents)) < 2:
             raise ParameterError("respondents: a single one has no variance; name at least two.")
 
