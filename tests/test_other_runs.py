@@ -34,9 +34,8 @@ CHAPTERS = {
         "respondents": "{all}", "models": 3, "live": 0, "epochs": 1, "measure_at": "1",
         "masked_lm": "{masked}", "arms": "{arms}",
     },
-    # What transformers, people and models of 2024 solved is data; own models answer one row, and
-    # another category is looked at closely.
-    "08-items": {"respondents": "{first}", "category": "WK", "draws": 100, "simulations": 20},
+    # What transformers, people and models of 2024 solved is data; own models answer one row.
+    "08-items": {"respondents": "{first}", "draws": 100},
     # The published completions are data; fewer draws and another scoring leave some findings out.
     "09-beliefs": {
         "models": "{masked}", "scoring": "sifted", "k": 5, "n_resamples": 50,
@@ -53,6 +52,7 @@ CHAPTERS = {
     "records-13": {"executed": "{read}"},
     "14-scorecard": {"executed": "{read}"},
     "16-high-alpha": {"people": 20},
+    "17-rasch": {"category": "WK", "simulations": 20},
 }  # fmt: skip
 READ = ["04-consistency", "05-relations", "06-other-explanations"]
 

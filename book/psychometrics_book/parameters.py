@@ -228,8 +228,11 @@ class _Interventions(_Chapter, of="07-interventions"):
 
 class _Items(_Chapter, of="08-items"):
     respondents: Literal[""] | _Respondents = ""
-    category: _Category = "MN"
     draws: Annotated[int, Field(ge=100, le=_MOST)] = 1000
+
+
+class _Rasch(_Chapter, of="17-rasch"):
+    category: _Category = "MN"
     simulations: Annotated[int, Field(ge=20, le=_MOST)] = 400
 
 
