@@ -65,7 +65,7 @@ class Progress(tqdm):
         super().update(n)
 
     def count_unasked(self, n: int = 1) -> None:
-        """Advance by questions that are left out."""
+        """Advance the bar by ``n`` questions that are not asked."""
         self.unasked += n
         super().update(n)
 

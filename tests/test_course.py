@@ -9,7 +9,8 @@ import pytest
 from nbformat.v4 import new_markdown_cell, new_notebook, writes
 
 from psychometrics.paths import book_dir, data_dir, notebooks_dir
-from psychometrics_book.course.downloads import write_downloads
+from psychometrics_book.course import downloads
+from psychometrics_book.course.downloads import lecture_plans, slide_list, write_downloads
 from psychometrics_book.course.items import items
 from psychometrics_book.studies.study_files import load_study
 from recipes import lab
@@ -68,18 +69,61 @@ def test_every_goal_of_the_course_has_exercises_that_a_chapter_has():
         assert [one for one in exercises if f":label: {one}" not in chapters] == []
 
 
-def test_every_download_of_the_teaching_page_is_written_with_the_book(tmp_path):
-    chapters, folder = tmp_path / "chapters", tmp_path / "course"
-    chapters.mkdir()
-    notebooks = sorted(notebooks_dir().glob("[0-9]*.ipynb"))
-    for path in notebooks:
-        page = new_notebook(cells=[new_markdown_cell("# A chapter\n\n**Question.** What?")])
-        (chapters / path.name).write_text(writes(page), encoding="utf-8")
+PLAN = """:::{admonition} For teachers: a lecture of 90 minutes
+:class: dropdown
+
+| minutes | what |
+| --- | --- |
+| 0 to 90 | *Work.* {ref}`ex-a` and {ref}`a game <b>`. |
+:::"""
+
+
+@pytest.fixture
+def chapters(tmp_path):
+    """A folder with a page for each chapter, with a title, a question and a lecture plan."""
+    folder = tmp_path / "chapters"
+    folder.mkdir()
+    texts = ("# A chapter\n\n**Question.** What?", "## Exercises\n\nNone.", PLAN)
+    page = writes(new_notebook(cells=[new_markdown_cell(text) for text in texts]))
+    for path in notebooks_dir().glob("[0-9]*.ipynb"):
+        (folder / path.name).write_text(page, encoding="utf-8")
+
+    return folder
+
+
+def test_every_lecture_plan_has_a_goal_ninety_minutes_and_homework():
+    plans = lecture_plans(notebooks_dir())
+    assert plans["chapter"].nunique() == len([*notebooks_dir().glob("[0-9]*.ipynb")])
+    for chapter, plan in plans.groupby("chapter"):
+        steps = plan["minutes"].str.extract(r"^(\d+) to (\d+)$").dropna().astype(int)
+        assert [0, *steps[1]] == [*steps[0], 90], chapter
+        assert {"goal", "homework"} <= {*plan["minutes"]}, chapter
+
+
+def test_a_lecture_plan_in_the_table_has_words_and_labels_in_place_of_links(chapters):
+    plans = lecture_plans(chapters).drop_duplicates("chapter")
+    assert plans.iloc[0].tolist() == ["1. A chapter", "0 to 90", "*Work.* ex-a and a game."]
+
+
+@pytest.mark.parametrize("printed", [True, False])
+def test_every_download_of_the_teaching_page_is_written_with_the_book(
+    chapters, tmp_path, monkeypatch, printed
+):
+    if printed and downloads.find_browser() is None:
+        pytest.skip("neither Chromium nor Chrome is on the PATH")
+
+    if not printed:
+        monkeypatch.setattr(downloads, "find_browser", lambda: None)
+
+    for path in sorted(chapters.iterdir())[1:]:
+        path.unlink()
+    folder = tmp_path / "course"
     write_downloads(chapters, folder)
-    text = (book_dir() / "teaching.md").read_text(encoding="utf-8")
+    text = (book_dir() / "teaching.md").read_text(encoding="utf-8") + slide_list(chapters)
     linked = re.findall(r'"_static/course/([^"]+)"', text)
     assert sorted(linked) == sorted(path.name for path in folder.iterdir())
-    assert len([name for name in linked if name.startswith("slides-")]) == len(notebooks)
+    slides = [name for name in linked if name.startswith("slides-")]
+    assert len(slides) == (2 if printed else 1)
 
     sheet = pd.read_csv(folder / "questions-2.csv")
     assert sheet["question"].tolist() == items(2)["question"].tolist()
@@ -90,6 +134,7 @@ def test_every_download_of_the_teaching_page_is_written_with_the_book(tmp_path):
         assert {
             "exercises/qti.xml",
             "exercises/solutions.md",
+            "lectures.csv",
             "marked-example.md",
             "scales.csv",
         } <= {*archive.namelist()}

@@ -34,9 +34,8 @@ CHAPTERS = {
         "respondents": "{all}", "models": 3, "live": 0, "epochs": 1, "measure_at": "1",
         "masked_lm": "{masked}", "arms": "{arms}",
     },
-    # What transformers, people and models of 2024 solved is data; own models answer one row, and
-    # another category is looked at closely.
-    "08-items": {"respondents": "{first}", "category": "WK", "draws": 100, "simulations": 20},
+    # What transformers, people and models of 2024 solved is data; own models answer one row.
+    "08-items": {"respondents": "{first}", "draws": 100},
     # The published completions are data; fewer draws and another scoring leave some findings out.
     "09-beliefs": {
         "models": "{masked}", "scoring": "sifted", "k": 5, "n_resamples": 50,
@@ -47,11 +46,13 @@ CHAPTERS = {
     # Published answers are data; a table joins them, and the book's populations answer at random.
     "12-published-answers": {"answers": "{table}", "draws": 20},
     "records-12": {"answers": "{table}", "draws": 20, "permutations": 99},
-    # These read the tables of the runs above; heads, doses and a second reading are data. (Records
-    # of chapters 11 and 14 are data alone, and those of Chapter 5 need more than three models.)
+    # These read the tables of the runs above; heads, doses and a second reading are data. (Chapter
+    # 15 and the records of Chapters 11 and 14 are data alone; those of Chapter 5 need more models.)
     "13-finding": {"executed": "{read}"},
     "records-13": {"executed": "{read}"},
     "14-scorecard": {"executed": "{read}"},
+    "16-high-alpha": {"people": 20},
+    "17-rasch": {"category": "WK", "simulations": 20},
 }  # fmt: skip
 READ = ["04-consistency", "05-relations", "06-other-explanations"]
 

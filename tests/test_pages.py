@@ -104,7 +104,7 @@ def test_a_chapter_has_every_place_that_the_guide_names():
             "its line in book/_toc.yml": f"chapters/{name}" in contents,
             "its card in book/index.md": f":link: chapters/{name}" in texts["index"],
             "its row in book/teaching.md": f"(chapters/{name}.ipynb)" in texts["teaching"],
-            "its section in book/teaching.md": f"\n### {int(name[:2])}. " in texts["teaching"],
+            "its lecture plan": "} For teachers: a lecture of 90 minutes\n" in _prose(path),
             "its sentences in data/expectations.csv": name in set(expectations["chapter"]),
             "its tables in data/tables (make tables)": (data_dir() / "tables" / name).is_dir(),
             f"answers of {sorted(checks - answered)} in data/exercises.csv": checks <= answered,

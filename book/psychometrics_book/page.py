@@ -243,7 +243,7 @@ def _slides(cells: list) -> list:
     for cell in cells:
         if cell.cell_type == "markdown":
             notes += "\n\n" + cell.source
-        elif cell.outputs and 'class="plan"' not in str(cell.outputs):
+        elif cell.outputs and not _is_check(cell) and 'class="plan"' not in str(cell.outputs):
             made += [("notes", new(notes)), ("slide", new(_headline(cell, text))), ("-", cell)]
             notes = ""
 
@@ -252,6 +252,11 @@ def _slides(cells: list) -> list:
         cell.metadata["slideshow"] = {"slide_type": kind}
 
     return [cell for _, cell in made]
+
+
+def _is_check(cell) -> bool:
+    """Return whether a cell shows only a value, such as ``True``, which makes no slide."""
+    return all({*output.get("data", {})} == {"text/plain"} for output in cell.outputs)
 
 
 def _headline(cell, text: str) -> str:

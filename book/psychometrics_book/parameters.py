@@ -228,8 +228,11 @@ class _Interventions(_Chapter, of="07-interventions"):
 
 class _Items(_Chapter, of="08-items"):
     respondents: Literal[""] | _Respondents = ""
-    category: _Category = "MN"
     draws: Annotated[int, Field(ge=100, le=_MOST)] = 1000
+
+
+class _Rasch(_Chapter, of="17-rasch"):
+    category: _Category = "MN"
     simulations: Annotated[int, Field(ge=20, le=_MOST)] = 400
 
 
@@ -266,20 +269,26 @@ class _SelfReport(_Chapter, of="10-self-report"):
     correction: Literal["holm", "fdr_bh", "bonferroni", "none"] = "holm"
 
 
-class _WaysOfAsking(_Chapter, of="11-ways-of-asking"):
+class _HighAlpha(_Chapter, of="16-high-alpha"):
     questionnaire: _Questionnaire | None = None
-    respondents: _Respondents | None = None
-    members: Annotated[int, Field(ge=2, le=_MOST)] = 6
-    chat_model: Literal["simulated"] | _Talking | None = None
-    language_model: _LanguageModel | None = None
     answers: _Table = "none"
-    labels: Literal["numeric", "alphabetical"] = "alphabetical"
     people: Annotated[int, Field(ge=4, le=_MOST)] = 200
 
     def check(self) -> None:
         loaded = self.questionnaire and load_questionnaire(self.questionnaire, texts=False)
         if loaded and not any(scale.reverse for scale in loaded.scales):
             raise ParameterError(f"questionnaire: {loaded.id} has no reverse keys; name another.")
+
+
+class _WaysOfAsking(_HighAlpha, of="11-ways-of-asking"):
+    respondents: _Respondents | None = None
+    members: Annotated[int, Field(ge=2, le=_MOST)] = 6
+    chat_model: Literal["simulated"] | _Talking | None = None
+    language_model: _LanguageModel | None = None
+    labels: Literal["numeric", "alphabetical"] = "alphabetical"
+
+    def check(self) -> None:
+        super().check()
         if self.respondents and len(population(self.respondents)) < 2:
             raise ParameterError("respondents: a single one has no variance; name at least two.")
 
@@ -313,6 +322,10 @@ class _Executed(_Page, of="13-finding 14-scorecard records-13 records-14"):
     def check(self) -> None:
         if self.executed != "book" and not Path(self.executed).is_dir():
             raise ParameterError(f"executed: there is no folder {self.executed}; name another.")
+
+
+class _Invariance(_Page, of="15-invariance"):
+    pass
 
 
 class _Audit(_Page, of="audit"):

@@ -2,10 +2,12 @@
 
 ``guess.png`` shows the eight decoders and, from 200 populations of untrained heads on the same
 network, the one with the median correlation between anxiety and depression. ``share.png`` is the
-preview of a link to the book.
+preview of a link to the book, ``twins.png`` the preview of a link to the twin test.
 """
 
 from __future__ import annotations
+
+from itertools import combinations
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -59,6 +61,7 @@ def _main() -> None:
                   frameon=False, fontsize=10.5)  # fmt: skip
     figure.savefig(book_dir() / "_static" / "result.png", dpi=160)
     _draw_guess(table.loc[("matched", "SmolLM2")].sort_values(["ρ gad7 phq9", "population"]))
+    _draw_twins()
 
 
 def _draw_guess(populations: pd.DataFrame) -> None:
@@ -87,6 +90,30 @@ def _draw_guess(populations: pd.DataFrame) -> None:
     figure.set_size_inches(1200 / 160, 630 / 160)
     figure.suptitle("Which of these networks was never trained to answer?", fontsize=14)
     figure.savefig(book_dir() / "_static" / "share.png", dpi=160)
+
+
+def _draw_twins() -> None:
+    """Draw the item scores of two pairs of twins on MPNet, each as alike as its group's mean."""
+    members = pd.read_csv(data_dir() / "bases" / "members-mpnet.csv").query("head == 'own'")
+    items = members.filter(regex="^source: (gad7|phq9|soc13)_").columns
+    groups = {"inference": "learnt from true labels", "shuffled": "learnt from shuffled labels"}
+    colours = (figures.TRAINED, figures.NULL)
+    figure, axes = plt.subplots(1, 2, figsize=(1200 / 160, 630 / 160))
+
+    for ax, (group, title), colour in zip(axes, groups.items(), colours, strict=True):
+        scores = members.loc[members["group"] == group, items].to_numpy()
+        agreement = np.corrcoef(scores)
+        mean = agreement[np.triu_indices(len(scores), 1)].mean()
+        pairs = combinations(range(len(scores)), 2)
+        one, other = min(pairs, key=lambda pair: abs(agreement[pair] - mean))
+
+        ax.scatter(scores[one], scores[other], s=60, color=colour, linewidths=0)
+        ax.set(xticks=[], yticks=[], xlabel="one twin's scores", ylabel="the other twin's scores")
+        ax.set_title(f"{title}: r = {agreement[one, other]:.2f}", fontsize=12)
+        ax.margins(0.1)
+
+    figure.suptitle("Two models trained apart, 29 items: do they agree?", fontsize=14)
+    figure.savefig(book_dir() / "_static" / "twins.png", dpi=160)
 
 
 if __name__ == "__main__":

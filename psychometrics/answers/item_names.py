@@ -192,9 +192,9 @@ class _ItemNames:
     def find_all(self, names: Iterable[_Name], prefix: str | None = None) -> dict[_Name, str]:
         """Return a mapping from all recognised names, including item numbers, to items.
 
-        A number is an item's position if the words before it are only *item* or the like, the
-        questionnaire's own name, both, or `prefix`; if it is from 1 to the number of items; and if
-        no other series of names could be the items as well.
+        A number is read as an item's position under three conditions. The words before it are
+        *item* or the like, the questionnaire's own name, both, or `prefix`. It is from 1 to the
+        number of items. No other series of names could be the items.
 
         Raises
         ------
@@ -258,7 +258,7 @@ class _ItemNames:
         return bool(_numbered_names([name]).keys() & _GENERIC)
 
     def is_total(self, name: object) -> bool:
-        """Return whether a name is the questionnaire's own, as a column of totals may have it."""
+        """Return whether a name is the questionnaire's own, which a column of totals may have."""
         return _plain_name(name) in self._names
 
     def within(self, text: object) -> str | None:

@@ -1,14 +1,20 @@
-"""Write what the page *Teaching* offers: slides, questions, templates, an archive for teachers."""
+"""Write what the page *Teaching* offers: slides, plans, questions, an archive for teachers."""
 
 from __future__ import annotations
 
+import re
 import shutil
+import tempfile
 import zipfile
+from html import escape
 from pathlib import Path
 
+import nbformat
 import pandas as pd
 
+from psychometrics.files import replacing
 from psychometrics.paths import book_dir, data_dir
+from psychometrics.reports.printing import find_browser, print_page
 
 from ..page import write_page
 from .bank import BankQuestion, moodle, qti, questions, questions_of_items, solutions
@@ -29,22 +35,90 @@ def write_downloads(chapters: Path, folder: Path) -> None:
         The folder of the files.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for chapter in sorted(chapters.glob("[0-9]*.ipynb")):
-        slides = folder / f"slides-{chapter.stem}.html"
-        if not slides.is_file() or slides.stat().st_mtime < chapter.stat().st_mtime:
-            write_page(chapter, slides, "slides")
+    _write_slides(chapters, folder)
+    plans = lecture_plans(chapters)
+    plans.to_csv(folder / "lectures.csv", index=False)
 
     for seed in SEEDS:
         sheet = items(seed)[["chapter", "question"]]
         sheet.to_csv(folder / f"questions-{seed}.csv", index=False)
 
     sources = book_dir() / "course"
-    for name in ("lectures.csv", "without-python.csv", "claim.yaml", "claim.csv"):
+    for name in ("without-python.csv", "claim.yaml", "claim.csv"):
         shutil.copyfile(sources / name, folder / name)
 
     template = (sources / "claim.md").read_text(encoding="utf-8")
     (folder / "claim.md").write_text(f"{template}\n{_checklist()}", encoding="utf-8")
-    _write_archive(folder / "for-teachers.zip")
+    _write_archive(folder / "for-teachers.zip", plans)
+
+
+def slide_list(chapters: Path) -> str:
+    """Return the links to all slides as HTML; a PDF is listed if a browser can print it.
+
+    Parameters
+    ----------
+    chapters : Path
+        The folder of the executed chapters.
+    """
+    lines = []
+    for chapter, (title, _) in _chapter_texts(chapters).items():
+        address = f"_static/course/slides-{chapter.stem}"
+        printed = f' (<a href="{address}.pdf">PDF</a>)' if find_browser() else ""
+        lines.append(f'<li><a href="{address}.html">{escape(title)}</a>{printed}</li>\n')
+
+    return f"<ul>\n{''.join(lines)}</ul>\n"
+
+
+def lecture_plans(chapters: Path) -> pd.DataFrame:
+    """Return the lecture plans at the ends of the chapters as one table.
+
+    Parameters
+    ----------
+    chapters : Path
+        A folder of chapters.
+
+    Returns
+    -------
+    DataFrame
+        ``chapter``, ``minutes`` and ``what``: a row for each line of a plan. Exercises, tables
+        and figures have their labels.
+    """
+    rows = []
+    for title, text in _chapter_texts(chapters).values():
+        plan = text.partition("} For teachers: ")[2].partition("\n:::")[0]
+        plain = re.sub(r"\{\w+\}`([^`<]*?)(?: <[^`]*)?`", r"\1", plan)
+        lines = re.findall(r"^\| (.+?) \| (.+) \|$", plain, re.M)
+        rows += [(title, *line) for line in lines[2:]]  # after the head and its rule
+
+    return pd.DataFrame(rows, columns=["chapter", "minutes", "what"])
+
+
+def _chapter_texts(chapters: Path) -> dict[Path, tuple[str, str]]:
+    """Return the numbered title and the text of each chapter, by its path."""
+    texts = {}
+    for path in sorted(chapters.glob("[0-9]*.ipynb")):
+        cells = nbformat.read(path, as_version=4).cells
+        text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+        heading = re.search(r"^# (.+)", text, re.M)[1]
+        texts[path] = f"{int(path.name[:2])}. {heading}", text
+
+    return texts
+
+
+def _write_slides(chapters: Path, folder: Path) -> None:
+    """Write the slides of chapters that have changed, also as PDF if there is a browser."""
+    with tempfile.TemporaryDirectory() as profile:
+        for chapter in sorted(chapters.glob("[0-9]*.ipynb")):
+            slides = folder / f"slides-{chapter.stem}.html"
+            printed = slides.with_suffix(".pdf")
+
+            if not slides.is_file() or slides.stat().st_mtime < chapter.stat().st_mtime:
+                printed.unlink(missing_ok=True)
+                write_page(chapter, slides, "slides")
+
+            if find_browser() and not printed.is_file():
+                with replacing(printed) as part:
+                    print_page(slides.resolve().as_uri(), part.absolute(), Path(profile))
 
 
 def _checklist() -> str:
@@ -53,7 +127,7 @@ def _checklist() -> str:
     return "".join(f"- [ ] {row.item} {row.asks} ({row.source})\n" for row in rows)
 
 
-def _write_archive(path: Path) -> None:
+def _write_archive(path: Path, plans: pd.DataFrame) -> None:
     """Write the archive for teachers: questions with answers, plans, data, a marked example."""
     bank = questions()
     texts = _bank_files("exercises", bank)
@@ -62,6 +136,7 @@ def _write_archive(path: Path) -> None:
 
     files = [*(book_dir() / "course").glob("*.*"), *(data_dir() / "course").glob("*.csv")]
     texts |= {file.name: file.read_text(encoding="utf-8") for file in sorted(files)}
+    texts["lectures.csv"] = plans.to_csv(index=False)
 
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in texts.items():
