@@ -294,11 +294,11 @@ def alphas_over_chance(scales: pd.DataFrame) -> Figure:
         ax.text(0, top, row["row"], transform=ax.get_yaxis_transform(), fontsize=10, va="center",
                 weight="bold")  # fmt: skip
         y = top - 0.6
-        left, value, right = row[["alpha_low", "alpha", "alpha_high"]].astype(float).clip(-1, 1)
-        for limit, half in ((row["habit"], 0.28), (row["independent"], 0.28)):
-            ax.fill_between([-1, max(limit, -1)], y - half, y + half, color=NULL, alpha=0.3,
+        low, value, high = row[["alpha_low", "alpha", "alpha_high"]].astype(float).clip(-1, 1)
+        for limit in (row["habit"], row["independent"]):
+            ax.fill_between([-1, max(limit, -1)], y - 0.28, y + 0.28, color=NULL, alpha=0.3,
                             linewidth=0)  # fmt: skip
-        ax.hlines(y, left, right, color=TRAINED, linewidth=2.5, zorder=4)
+        ax.hlines(y, low, high, color=TRAINED, linewidth=2.5, zorder=4)
         ax.plot(value, y, "o", color=TRAINED, markersize=8, markeredgecolor="white", zorder=5)
 
     lowest = min(0.0, scales["alpha_low"].clip(lower=-1).min())

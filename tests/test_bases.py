@@ -14,8 +14,9 @@ from scipy.special import softmax
 
 import psychometrics as pm
 from psychometrics.measures.reliability import alphas
+from psychometrics.models.embedded import worded
 from psychometrics.models.loading import load_model
-from psychometrics.models.vectors import last_states, pair_vectors, worded
+from psychometrics.models.vectors import last_states, pair_vectors
 from psychometrics.nulls.respondents import head_logits
 from recipes.six_bases import (
     comparisons,

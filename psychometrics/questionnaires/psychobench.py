@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -173,12 +172,17 @@ class _PsychoBench(_Layout):
             raise ValueError(f"scale: must be the lowest plus the highest answer, got {self.scale}")
 
         stem = _make_identifier(path.stem)
-        names = _scale_ids([category.cat_name for category in self.categories])
+        titles = [category.cat_name.lower() for category in self.categories]
+        names = [re.sub(r"[^a-z0-9]+", "_", title).strip("_") for title in titles]
         scales = []
         norms = []
         for number, category in enumerate(self.categories, start=1):
             items = category.cat_questions
-            scale: dict[str, Any] = {"id": names[number - 1], "title": category.cat_name}
+            name = names[number - 1]
+            if not name or names.count(name) > 1:  # titles share their letters, or have none
+                name = f"{name or 's'}{number}"
+
+            scale: dict[str, Any] = {"id": name, "title": category.cat_name}
             scale["items"] = [f"{stem}_{i}" for i in items]
             scale["reverse"] = [f"{stem}_{i}" for i in items if i in self.reverse]
             scales.append(scale | {"mode": "mean" if self.compute_mode == "AVG" else "sum"})
@@ -198,12 +202,3 @@ class _PsychoBench(_Layout):
             "scales": scales,
             "norms": norms,
         }
-
-
-def _scale_ids(titles: Sequence[str]) -> list[str]:
-    """Return an identifier for each scale, with its number where titles share their letters."""
-    names = [re.sub(r"[^a-z0-9]+", "_", title.lower()).strip("_") for title in titles]
-    return [
-        name if name and names.count(name) == 1 else f"{name or 's'}{number}"
-        for number, name in enumerate(names, start=1)
-    ]

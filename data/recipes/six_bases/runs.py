@@ -10,16 +10,11 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
+from psychometrics.models.embedded import worded
 from psychometrics.models.fetching import registry
 from psychometrics.models.loading import load_model, load_tokenizer
 from psychometrics.models.sources import base_path, fetch_indexed, find
-from psychometrics.models.vectors import (
-    is_decoder,
-    last_states,
-    pair_vectors,
-    word_vectors,
-    worded,
-)
+from psychometrics.models.vectors import is_decoder, last_states, pair_vectors, word_vectors
 from psychometrics.nulls.respondents import drawn_words
 
 from . import plan, progress, storage, training

@@ -30,9 +30,10 @@ from peft import (
 from safetensors.torch import load_file, save_file
 from transformers import DataCollatorForLanguageModeling, get_linear_schedule_with_warmup
 
+from psychometrics.models.embedded import worded
 from psychometrics.models.loading import load_model
 from psychometrics.models.sources import base_path, find
-from psychometrics.models.vectors import is_decoder, worded
+from psychometrics.models.vectors import is_decoder
 from psychometrics.paths import cache_dir
 from psychometrics.store import key_of
 
