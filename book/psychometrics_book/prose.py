@@ -20,6 +20,7 @@ from psychometrics.paths import book_dir, data_dir, notebooks_dir
 
 from .claims import SENTENCE_VERDICTS, _chapter_of, judged_sentences, own_parameters
 from .record import ROLE, printed, shown
+from .templating import fill_template
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -205,22 +206,14 @@ class _OtherRun(_Prose):
         }
 
     def banner(self) -> str:
-        given = ", ".join(f"{name} = {_code(value)}" for name, value in self.parameters.items())
-        counts = self.sentences["verdict"].value_counts()
-        held, published, unknown, failed = (counts.get(verdict, 0) for verdict in SENTENCE_VERDICTS)
-        paragraphs = [
-            f"**This is not the published run.** {f'It was run with {given}.' if given else ''} "
-            "The text in quotations, captions and solutions was written for the published run: "
-            "it has the published numbers, with those of this run in brackets.",
-            f"{len(self.sentences)} sentences of this chapter have a rule. Hold here: {held}. "
-            f"Do not hold here: {failed}. Cannot be judged here: {unknown}. Rest on published "
-            f"data that this run did not touch: {published}. Sentences without a mark have no "
-            "rule; they say nothing about this run.",
-        ]
-        false = self.sentences[self.sentences["verdict"] == SENTENCE_VERDICTS[-1]]
-        lines = [f"- {row.sentence}: **{row.verdict}** ({row.why})" for row in false.itertuples()]
-
-        return _quoted("\n\n".join([*paragraphs, "\n".join(lines)]))
+        verdicts = self.sentences["verdict"]
+        text = fill_template(
+            "other-run.md.j2",
+            settings={name: _code(value) for name, value in self.parameters.items()},
+            counts=[int((verdicts == verdict).sum()) for verdict in SENTENCE_VERDICTS],
+            failing=self.sentences[verdicts == SENTENCE_VERDICTS[-1]].to_dict("records"),
+        )
+        return _quoted(text)
 
     def cell(self, source: str) -> str:
         parts = []

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 TEMPLATES = Path(__file__).parent / "templates"
 """The folder of the templates, and of other texts that pages show."""
-_ENVIRONMENT = Environment(
-    loader=FileSystemLoader(TEMPLATES),
-    autoescape=select_autoescape(("html.j2", "xml.j2")),
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    keep_trailing_newline=True,
-)
+
+
+@functools.cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+
+    return Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=select_autoescape(("html.j2", "xml.j2")),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
 
 
 def fill_template(name: str, /, **values: object) -> str:
@@ -33,4 +42,4 @@ def fill_template(name: str, /, **values: object) -> str:
     >>> fill_template("check.html.j2", name="ex-<1>", kind="text", data={}).count("ex-&lt;1&gt;")
     6
     """
-    return _ENVIRONMENT.get_template(name).render(values)
+    return _environment().get_template(name).render(values)

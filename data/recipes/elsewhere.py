@@ -73,6 +73,14 @@ def printed_cells(chapters: Path) -> dict[tuple[str, str, int], str]:
     return cells
 
 
+def link_downloads(cache: Path) -> None:
+    """Make a cache that has the downloads of the user's cache, and nothing else."""
+    cache.mkdir(parents=True)
+    for name in ("external", "mirror", "models"):
+        if (cache_dir() / name).is_dir():
+            (cache / name).symlink_to(cache_dir() / name)
+
+
 def _run(name: str, folder: Path) -> tuple[Path, float]:
     """Execute the chapters in a copy of the project; return its chapters, and the seconds."""
     copy = folder / re.sub(r"\W+", "-", name)
@@ -84,12 +92,7 @@ def _run(name: str, folder: Path) -> tuple[Path, float]:
     for part in _LINKED:
         (copy / part).symlink_to(ROOT / part)
 
-    cache = copy / "cache" / "psychometrics"
-    cache.mkdir(parents=True)
-    for downloads in ("external", "mirror", "models"):
-        if (cache_dir() / downloads).is_dir():
-            (cache / downloads).symlink_to(cache_dir() / downloads)
-
+    link_downloads(copy / "cache" / "psychometrics")
     changes = dict(SETTINGS[name])
     if "NPY_DISABLE_CPU_FEATURES" in changes:
         changes["NPY_DISABLE_CPU_FEATURES"] = wide_instructions()

@@ -33,6 +33,8 @@ from pathlib import Path
 
 from psychometrics.files import digest_text
 
+from .elsewhere import link_downloads
+
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "runs" / "mutants.jsonl"
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.csv")
@@ -198,14 +200,8 @@ def _limit_resources() -> None:
 
 def _surroundings(copy: Path, scratch: Path) -> dict[str, str]:
     """Return the environment of tests, in which nothing that a mutant writes survives."""
-    cache = scratch / "cache" / "psychometrics"
-    cache.mkdir(parents=True)
+    link_downloads(scratch / "cache" / "psychometrics")
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-
-    for downloads in ("external", "mirror", "models"):
-        if (home / "psychometrics" / downloads).is_dir():
-            (cache / downloads).symlink_to(home / "psychometrics" / downloads)
-
     return {
         "PYTHONPATH": os.pathsep.join(str(copy / part) for part in ("", "book", "data")),
         "PYTHONDONTWRITEBYTECODE": "1",  # a mutant may be as old and as long as the original

@@ -141,12 +141,16 @@ def solutions(bank: list[BankQuestion]) -> str:
     return fill_template("solutions.md.j2", bank=bank)
 
 
+def bank_files(bank: list[BankQuestion]) -> dict[str, str]:
+    """Return the text of each file of a question bank, by its name."""
+    return {"moodle.xml": moodle(bank), "qti.xml": qti(bank), "solutions.md": solutions(bank)}
+
+
 def _main() -> None:
     folder = Path("runs/question-bank")
     folder.mkdir(parents=True, exist_ok=True)
     bank = questions()
-    written = {"moodle.xml": moodle(bank), "qti.xml": qti(bank), "solutions.md": solutions(bank)}
-    for name, text in written.items():
+    for name, text in bank_files(bank).items():
         (folder / name).write_text(text, encoding="utf-8")
 
     print(f"{folder}: {len(bank)} questions as Moodle XML and QTI 1.2, and their solutions.")

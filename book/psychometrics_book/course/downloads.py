@@ -17,7 +17,7 @@ from psychometrics.paths import book_dir, data_dir
 from psychometrics.reports.printing import find_browser, print_page
 
 from ..page import write_page
-from .bank import BankQuestion, moodle, qti, questions, questions_of_items, solutions
+from .bank import bank_files, questions, questions_of_items
 from .items import items
 
 SEEDS = (1, 2, 3)
@@ -129,11 +129,13 @@ def _checklist() -> str:
 
 def _write_archive(path: Path, plans: pd.DataFrame) -> None:
     """Write the archive for teachers: questions with answers, plans, data, a marked example."""
-    bank = questions()
-    texts = _bank_files("exercises", bank)
-    for seed in SEEDS:
-        texts |= _bank_files(f"questions-{seed}", questions_of_items(seed))
-
+    banks = {"exercises": questions()}
+    banks |= {f"questions-{seed}": questions_of_items(seed) for seed in SEEDS}
+    texts = {
+        f"{folder}/{name}": text
+        for folder, bank in banks.items()
+        for name, text in bank_files(bank).items()
+    }
     files = [*(book_dir() / "course").glob("*.*"), *(data_dir() / "course").glob("*.csv")]
     texts |= {file.name: file.read_text(encoding="utf-8") for file in sorted(files)}
     texts["lectures.csv"] = plans.to_csv(index=False)
@@ -142,11 +144,3 @@ def _write_archive(path: Path, plans: pd.DataFrame) -> None:
         for name, text in texts.items():
             # without the time of writing, so that the same texts make the same archive
             archive.writestr(zipfile.ZipInfo(name), text, zipfile.ZIP_DEFLATED)
-
-
-def _bank_files(folder: str, bank: list[BankQuestion]) -> dict[str, str]:
-    return {
-        f"{folder}/moodle.xml": moodle(bank),
-        f"{folder}/qti.xml": qti(bank),
-        f"{folder}/solutions.md": solutions(bank),
-    }

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -84,13 +83,6 @@ def _without_missing(value, place: str):
     return value
 
 
-def box(name: str, title: str, without_scripts: str, data: str, hint: str = "") -> str:
-    """Return the HTML of a box with its data, which a script fills with controls."""
-    return fill_template(
-        "box.html.j2", name=name, title=title, without_scripts=without_scripts, data=data, hint=hint
-    )
-
-
 class ExplorerBox(SphinxDirective):
     """A box with controls that a reader can move."""
 
@@ -112,13 +104,11 @@ class ExplorerBox(SphinxDirective):
         file.write_bytes(explorer_picture(name))
         here = app.builder.get_target_uri(self.env.docname)
         picture = relative_uri(here, f"{FOLDER}/{name}.png")
-        alternative = escape(EXPLORERS[name].alternative)
-        without_scripts = (
-            "<p>This figure is interactive if scripts are on.</p>"
-            f'<img src="{picture}" alt="{alternative}">'
-        )
-        title = f"Try it: {EXPLORERS[name].title}"
-        html = box(name, title, without_scripts, data, EXPLORERS[name].hint)
+        explorer = EXPLORERS[name]
+        html = fill_template(
+            "box.html.j2", name=name, title=f"Try it: {explorer.title}", hint=explorer.hint,
+            data=data, picture=picture, alternative=explorer.alternative,
+        )  # fmt: skip
         return [nodes.raw("", html, format="html", explorer=name)]
 
 

@@ -27,8 +27,8 @@ from psychometrics.authoring.wording import word_lists
 from psychometrics.paths import data_dir, questionnaires_dir
 from psychometrics.questionnaires import load_questionnaire
 
+from ..templating import fill_template
 from . import page_model
-from .explorers import box
 
 FOLDER = "_static/live"
 PAGE = "ask"
@@ -116,7 +116,7 @@ class AskAModel(SphinxDirective):
         name, title = ("questionnaire", "Ask a whole questionnaire") if whole else ("ask", TITLE)
         data = self._of_a_questionnaire() if whole else self._of_an_item()
         text = json.dumps(self._shared() | data, separators=(",", ":")).replace("</", "<\\/")
-        html = box(name, title, "<p>The model needs scripts to answer.</p>", text)
+        html = fill_template("box.html.j2", name=name, title=title, data=text)
         return [
             nodes.raw("", text, format="html", explorer=script)
             for script, text in ({"ask": ""} | {name: html}).items()

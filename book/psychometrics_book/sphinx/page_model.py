@@ -177,15 +177,15 @@ def exported() -> Path:
 
 def _registry() -> str:
     """Return the address of the npm registry that this machine is set up for."""
-    for name in ("npm_config_registry", "NPM_CONFIG_REGISTRY"):
-        if os.environ.get(name):
-            return os.environ[name].rstrip("/")
-    if npm := shutil.which("npm"):
-        asked = [npm, "config", "get", "registry"]
-        address = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
-        if address.startswith("http"):
-            return address.rstrip("/")
-    return "https://registry.npmjs.org"
+    names = ("npm_config_registry", "NPM_CONFIG_REGISTRY")
+    address = next((os.environ[name] for name in names if os.environ.get(name)), "")
+    npm = shutil.which("npm")
+    if npm and not address:
+        command = [npm, "config", "get", "registry"]
+        address = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+    address = address.strip().rstrip("/")
+    return address if address.startswith("http") else "https://registry.npmjs.org"
 
 
 def _fetched() -> list[Path]:

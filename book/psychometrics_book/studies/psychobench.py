@@ -8,6 +8,7 @@ import itertools
 import numpy as np
 import pandas as pd
 from scipy import stats
+from statsmodels.stats.oneway import anova_generic
 
 from psychometrics.checks import check_choice, check_numbers
 from psychometrics.measures.norms import (
@@ -341,13 +342,8 @@ def _counted(claim: dict[str, str]) -> tuple[float, float, float, float]:
 def _roles_differ(cells, study: str, who: list[str], scale: tuple[str, str]) -> float:
     """Return the p value of Welch's analysis of variance of a scale, from summary statistics."""
     m, s, n = np.array([cells[study, name, *scale] for name in who]).T
-    w = n / np.maximum(s, 0.05) ** 2  # a printed 0.0 may be as large as 0.05
-    k = len(m)
-    total = w.sum()
-    spread = ((1 - w / total) ** 2 / (n - 1)).sum()
-    f = (w * (m - (w * m).sum() / total) ** 2).sum() / (k - 1)
-    f /= 1 + 2 * (k - 2) / (k**2 - 1) * spread
-    return float(stats.f.sf(f, k - 1, (k**2 - 1) / (3 * spread)))
+    variances = np.maximum(s, 0.05) ** 2  # a printed 0.0 may be as large as 0.05
+    return float(anova_generic(m, variances, n, use_var="unequal").pvalue)
 
 
 def _interests(cells) -> dict[str, tuple[float, float, float, float]]:

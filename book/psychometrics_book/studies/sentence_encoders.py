@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from psychometrics.exceptions import IncompleteModelError, RespondentError, needed
 from psychometrics.models.loading import load_tokenizer, loading_errors, quietly
 from psychometrics.models.model_files import read_json
-from psychometrics.models.sources import find
+from psychometrics.models.sources import Source, find
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -35,6 +35,27 @@ def load_sentence_encoder(model: str | Path) -> SentenceTransformer:
     source = find(model)
     name = source.name
     folder = source.fetch()
+    _check_modules(source, folder)
+    load_tokenizer(source)
+    with quietly(), loading_errors(name, "a sentence encoder"):
+        encoder: SentenceTransformer = sentence_transformers.SentenceTransformer(
+            str(folder), trust_remote_code=False, model_kwargs={"use_safetensors": True}
+        )
+
+        try:
+            encoder.encode(["One sentence."], show_progress_bar=False)
+        except KeyError as error:
+            raise IncompleteModelError(
+                f"{name} returns no sentence vector ({error.args[0]}): add a pooling module to "
+                "its modules.json, or remove that file to average the tokens."
+            ) from error
+
+        return encoder
+
+
+def _check_modules(source: Source, folder: Path) -> None:
+    """Fetch the files of a model's modules, and refuse those that can carry program code."""
+    name = source.name
     modules = folder / "modules.json"
 
     with loading_errors(name, "a sentence encoder"):
@@ -61,19 +82,3 @@ def load_sentence_encoder(model: str | Path) -> SentenceTransformer:
                 f"{name} holds {pickled.name}, which can carry program code: use safetensors.",
                 kind="no safetensors",
             )
-
-    load_tokenizer(source)
-    with quietly(), loading_errors(name, "a sentence encoder"):
-        encoder: SentenceTransformer = sentence_transformers.SentenceTransformer(
-            str(folder), trust_remote_code=False, model_kwargs={"use_safetensors": True}
-        )
-
-        try:
-            encoder.encode(["One sentence."], show_progress_bar=False)
-        except KeyError as error:
-            raise IncompleteModelError(
-                f"{name} returns no sentence vector ({error.args[0]}): add a pooling module to "
-                "its modules.json, or remove that file to average the tokens."
-            ) from error
-
-        return encoder

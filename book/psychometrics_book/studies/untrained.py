@@ -170,11 +170,11 @@ def compare(
     usual = scoring == {"score": "entailment", "temperature": 1}
     is_published = usual and list(scores.index) == population("all")
     observed = evidence(scores, loaded, EXPECTED, base)
-    draws = (
-        _shipped()
-        if is_published
-        else _draws(answers, untouched, observed, loaded, scoring, populations, seed)
-    )
+    if is_published:
+        draws = _shipped()
+    else:
+        draws = _draws(answers, untouched, observed, loaded, scoring, populations, seed)
+
     draws = with_beyond(draws)
     observed = with_beyond(observed)
     half = jackknife(lambda part: _statistics(part, loaded), scores, base)
@@ -192,9 +192,9 @@ def compare(
     hidden = [kind for kind in observed.columns if not kind.startswith(_OF_SINGLE_RESPONDENTS)]
     for kind in _too_few(base):
         observed.loc[kind, hidden] = np.nan
-        values = ["observed", "low", "high", "p", "reach"]
-        rows.loc[[(kind, name) for name in hidden], values] = np.nan
-        rows.loc[[(kind, name) for name in hidden], "verdict"] = "not printed"
+        cells = [(kind, name) for name in hidden]
+        rows.loc[cells, ["observed", "low", "high", "p", "reach"]] = np.nan
+        rows.loc[cells, "verdict"] = "not printed"
 
     unjudged = [
         kind for kind in observed.index if draws.loc[[("matched", kind)], "silhouette"].isna().all()
