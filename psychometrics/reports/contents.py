@@ -14,7 +14,7 @@ from .assessments import Assessment, Comparison
 from .checklist import of_answers, of_profile
 from .five_tests import examine_answers, examine_model, examine_models
 from .report import Column, Report, Statement, Table
-from .rules import rules
+from .rules import ENOUGH_RESPONDENTS, rules
 from .sentences import (
     VERDICTS,
     read_questionnaire,
@@ -63,7 +63,7 @@ _READINGS = {
     "no more consistent than a habit": ("fails", "As a mere habit"),
     "more consistent than independent answers and habits": ("passes", "Consistent"),
 }
-_MARKS = {"no score": "✗", "fails": "✗", "passes": "✓", "placebo": "–"}
+_MARKS = {"no score": "✗", "fails": "✗", "reservations": "!", "passes": "✓", "placebo": "–"}
 
 # Tables on which verdicts about answers rest: name, title, columns and note, by their key.
 _DETAILS_OF_ANSWERS: dict[str, tuple[str, str, dict, str]] = {
@@ -531,9 +531,7 @@ def report_answers(
     if runs > respondents:
         about.insert(1, f"{runs} runs, averaged for each respondent")
 
-    cases = [
-        _READINGS[reading.partition(",")[0].partition(":")[0]] for reading in scales["reading"]
-    ]
+    cases = [_read_alpha(row) for _, row in scales.iterrows()]
     statements = []
     for (questionnaire, (case, verdict)), rows in scales.assign(case=cases).groupby(
         ["questionnaire", "case"], sort=False
@@ -559,6 +557,14 @@ def report_answers(
         checklist=make_checklist(of_answers(answers)),
         command=command,
     )
+
+
+def _read_alpha(row: pd.Series) -> tuple[str, str]:
+    """Return the case and the verdict of a scale of a table of answers."""
+    case, verdict = _READINGS[row["reading"].partition(",")[0].partition(":")[0]]
+    if case == "passes" and row["respondents"] < ENOUGH_RESPONDENTS:
+        return "reservations", "Few respondents"
+    return case, verdict
 
 
 def _results_of_answers(
@@ -589,8 +595,8 @@ def _results_of_answers(
     }  # fmt: skip
     note = (
         "The mean is over respondents like these. Alpha shows how far items agree on the order of "
-        "respondents; it is shown with the values below which it stays in 95 of 100 samples of "
-        "respondents who answer at random or merely prefer some options."
+        "respondents; it is shown with the values below which it stays on all scales in 95 of 100 "
+        "samples of respondents who answer at random or merely prefer some options."
     )
     return make_table("scales", "Scales.", frame, columns, note)
 

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ..formats import number
+from .rules import ENOUGH_RESPONDENTS
 
 if TYPE_CHECKING:
     from .assessments import Assessment
@@ -41,6 +42,8 @@ _RESERVATIONS = {
     "weather": "its answers do not differ clearly from those to statements about the weather",
 }
 _MOST_NAMES = 6
+_FAR_BELOW_GUESSING = 1 / 6  # half of what guessing gives
+_FEWEST_FOR_ALPHA = 3
 
 
 @dataclass(frozen=True)
@@ -154,8 +157,11 @@ def read_scale(row: pd.Series, flags: pd.DataFrame, nulls: pd.DataFrame) -> Read
 def _reason_of_failure(checks: pd.DataFrame, marks: dict[str, str]) -> str:
     """Return why a score must not be interpreted."""
     if marks.get("guessing") == "✗":
-        right = number(float(checks.loc["guessing", "value"]), ".0%")
-        return f"it is right on {right} of pairs at inference, which is no better than guessing"
+        share = float(checks.loc["guessing", "value"])
+        right = f"it is right on {number(share, '.0%')} of pairs at inference, which is"
+        if share <= _FAR_BELOW_GUESSING:
+            return f"{right} far less than guessing gives; check the order of its labels"
+        return f"{right} no better than guessing"
     if "terms" in marks:
         return "it tells opposite words apart no better than models that know nothing"
     if marks.get("turned") == "✗":
@@ -337,17 +343,17 @@ def state_scales_of_answers(rows: pd.DataFrame) -> str:
     --------
     >>> rows = pd.DataFrame({"title": ["Anxiety"], "respondents": [2], "alpha": [float("nan")]})
     >>> state_scales_of_answers(rows)
-    'No alpha of anxiety can be reported: 2 respondents are too few, or do not differ.'
+    'No alpha of anxiety can be reported: it needs three respondents that answered all items.'
     """
     names = join_words([lower_first(title) for title in rows["title"]])
     row = rows.iloc[0]
     if row["respondents"] == 0:
         return f"Nothing can be written about {names}: nobody answered all its items."
     if np.isnan(row["alpha"]):
-        return (
-            f"No alpha of {names} can be reported: {row['respondents']} respondents are too few, "
-            "or do not differ."
-        )
+        reason = "these respondents do not differ, or there is one item"
+        if row["respondents"] < _FEWEST_FOR_ALPHA:
+            reason = "it needs three respondents that answered all items"
+        return f"No alpha of {names} can be reported: {reason}."
 
     alphas = join_words([show_alpha(value) for value in rows["alpha"]])
     value = f"its alpha of {alphas} is" if len(rows) == 1 else f"the alphas of {alphas} are"
@@ -359,9 +365,14 @@ def state_scales_of_answers(rows: pd.DataFrame) -> str:
                 f"{whose} (up to {reached})."
             )
 
+    few = ""
+    least = rows["respondents"].min()
+    if least < ENOUGH_RESPONDENTS:
+        few = f" It rests on {least} respondents without gaps, too few for a precise alpha."
+
     return (
         f"You may write that these respondents differ consistently on {names}: {value} beyond what "
-        "random answers and habits reach. In what they differ is not shown by this."
+        f"random answers and habits reach.{few} In what they differ is not shown by this."
     )
 
 
