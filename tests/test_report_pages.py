@@ -124,6 +124,10 @@ def test_every_alpha_has_its_sentence(alpha, said):
     assert said in state_scales_of_answers(rows)
     few = state_scales_of_answers(rows.assign(respondents=12))
     assert ("too few for a precise alpha" in few) == (alpha == 0.9)
+    raw = state_scales_of_answers(rows.assign(alpha_raw=0.95, bias=0.6, random_low=0.4))
+    assert ("without reversing any answer" in raw) == (alpha == 0.9)
+    biased = state_scales_of_answers(rows.assign(alpha_raw=0.1, bias=0.5, random_low=0.4))
+    assert ("agreeing may explain it" in biased) == (alpha == 0.9)
     nobody = state_scales_of_answers(rows.assign(respondents=0))
     assert nobody.startswith("Nothing can be written")
 

@@ -524,7 +524,9 @@ def report_answers(
     'fails'
     """
     titles = {each.id: each.short_title for each in questionnaires}
-    scales = tables["scales"]
+    keys = ["questionnaire", "scale"]
+    bias = tables["bias"].reindex(columns=[*keys, "bias", "random_low", "alpha_raw"])
+    scales = tables["scales"].merge(bias.astype({key: str for key in keys}), on=keys, how="left")
     respondents = answers["respondent_id"].nunique()
     runs = answers[["respondent_id", "run"]].drop_duplicates().shape[0]
     about = [f"{respondents} respondents", ", ".join(titles.values())]
@@ -562,7 +564,13 @@ def report_answers(
 def _read_alpha(row: pd.Series) -> tuple[str, str]:
     """Return the case and the verdict of a scale of a table of answers."""
     case, verdict = _READINGS[row["reading"].partition(",")[0].partition(":")[0]]
-    if case == "passes" and row["respondents"] < ENOUGH_RESPONDENTS:
+    if case != "passes":
+        return case, verdict
+    if row["alpha_raw"] >= row["alpha"]:
+        return "fails", "As high unreversed"
+    if row["bias"] >= row["random_low"]:
+        return "reservations", "Trait or bias"
+    if row["respondents"] < ENOUGH_RESPONDENTS:
         return "reservations", "Few respondents"
     return case, verdict
 

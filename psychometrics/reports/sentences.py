@@ -331,13 +331,14 @@ def state_differences(
 
 
 def state_scales_of_answers(rows: pd.DataFrame) -> str:
-    """Return the sentence about scales of a table of answers that have one reading.
+    """Return the sentence about scales of a table of answers that have one case.
 
     Parameters
     ----------
     rows : DataFrame
         Rows of the table ``scales`` of
-        :func:`psychometrics.reports.answer_profiles.assess_answers`.
+        :func:`psychometrics.reports.answer_profiles.assess_answers`, where known with ``bias,
+        random_low`` and ``alpha_raw`` of its table ``bias``.
 
     Examples
     --------
@@ -365,10 +366,19 @@ def state_scales_of_answers(rows: pd.DataFrame) -> str:
                 f"{whose} (up to {reached})."
             )
 
+    if row.get("alpha_raw", np.nan) >= row["alpha"]:
+        return (
+            f"Do not write that these respondents differ in {names}: {value} as high without "
+            "reversing any answer."
+        )
+
     few = ""
+    if row.get("bias", np.nan) >= row.get("random_low", np.nan):
+        few = " Answers at random have as small a share of bias, so agreeing may explain it."
+
     least = rows["respondents"].min()
     if least < ENOUGH_RESPONDENTS:
-        few = f" It rests on {least} respondents without gaps, too few for a precise alpha."
+        few += f" It rests on {least} respondents without gaps, too few for a precise alpha."
 
     return (
         f"You may write that these respondents differ consistently on {names}: {value} beyond what "
