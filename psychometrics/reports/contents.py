@@ -539,7 +539,9 @@ def report_answers(
         ["questionnaire", "case"], sort=False
     ):
         about = titles[questionnaire]
-        text = state_scales_of_answers(rows)
+        unnamed = rows["title"] == about
+        named = rows.assign(title=rows["title"].mask(unnamed, f"scores of {about}"))
+        text = state_scales_of_answers(named)
         statements.append(Statement(about=about, case=case, verdict=verdict, text=text))
 
     read = answers.attrs.get("summary", {}).get("read", [])

@@ -395,8 +395,12 @@ def _turned_options(assessment: Assessment) -> dict[str, Any]:
     test = {"name": "turn it round", "results": texts or ["No item is reversed."]}
     conditions = assessment.settings.get("conditions", {})
     if assessment.mode == "options" and conditions.get("permutations", "cyclic") == "cyclic":
+        status = _worst(flags["mark"]) if len(flags) else "open"
+        if (_of_check(assessment, "content")["value"] == 0).any():
+            status = "failed"  # one answer to every item follows no content
+
         return test | {
-            "status": _worst(flags["mark"]) if len(flags) else "open",
+            "status": status,
             "done": "Each item was asked with its options in every rotation, which was averaged.",
             "meaning": "A preference for a place in the list is averaged out; a habit of agreeing "
             "is not.",

@@ -234,6 +234,9 @@ def _state_group(title: str, group: Sequence[Reading], subject: str) -> str:
     case = group[0].case
     names = join_words([lower_first(each.title) for each in group])
     whose = f"this {subject}'s {names}"
+    if [each.title for each in group] == [title]:  # a scale without a name of its own
+        whose = f"this {subject}'s score on {title}"
+
     reason = group[0].reason
     scores = join_words([number(each.score, ".3f") for each in group])
     its = "Its score" if len(group) == 1 else "Its scores"
