@@ -57,7 +57,7 @@ def prompts(questionnaire: str | Path | Questionnaire) -> pd.DataFrame:
 
     if not rows:
         raise QuestionnaireError(
-            f"{questionnaire.id} has no prompts; add templates and terms, or name a mode such as options."
+            f"{questionnaire.id} has no prompts; add templates and terms, or ask in mode options."
         )
     columns = ["questionnaire", "item_id", "template", "term", "polarity", "intensifier", "level"]
     return pd.DataFrame(rows, columns=[*columns, "weight", "premise", "hypothesis"])
