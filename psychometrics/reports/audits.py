@@ -186,7 +186,7 @@ def report_audit(findings: pd.DataFrame, title: str = "", command: str = "") -> 
         note="Numbers that do not fit may be a typing error, or were made otherwise than the table "
         "says. Numbers that a habit explains may still come from the trait.",
     )
-    about = f"{len(findings)} checks of {len(statements)} printed lines, without the answers"
+    about = f"without the answers; printed lines: {len(statements)}, checks: {len(findings)}"
     return Report(kind="audit", title=title, about=about, statements=statements, tests=[],
                   results=results, command=command)  # fmt: skip
 
