@@ -524,9 +524,7 @@ def report_answers(
     'fails'
     """
     titles = {each.id: each.short_title for each in questionnaires}
-    keys = ["questionnaire", "scale"]
-    bias = tables["bias"].reindex(columns=[*keys, "bias", "random_low", "alpha_raw"])
-    scales = tables["scales"].merge(bias.astype({key: str for key in keys}), on=keys, how="left")
+    scales = _join_bias(tables)
     respondents = answers["respondent_id"].nunique()
     runs = answers[["respondent_id", "run"]].drop_duplicates().shape[0]
     about = [f"{respondents} respondents", ", ".join(titles.values())]
@@ -561,6 +559,13 @@ def report_answers(
         checklist=make_checklist(of_answers(answers)),
         command=command,
     )
+
+
+def _join_bias(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return the scales of a table of answers with their shares of bias, where these are known."""
+    keys = ["questionnaire", "scale"]
+    bias = tables["bias"].reindex(columns=[*keys, "bias", "random_low", "alpha_raw"])
+    return tables["scales"].merge(bias.astype(dict.fromkeys(keys, str)), on=keys, how="left")
 
 
 def _read_alpha(row: pd.Series) -> tuple[str, str]:

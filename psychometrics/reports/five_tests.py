@@ -200,19 +200,13 @@ def _weather(assessment: Assessment) -> dict[str, Any]:
         return test | _weather_by_controls(assessment)
 
     if not is_placebo.any() or is_placebo.all():
-        command = "psychometrics new-questionnaire my-weather.csv"
-        if assessment.mode == "chat" and not assessment.settings.get("controls"):
-            command = assessment.command(controls=True)
-        if to_prompts:
-            asked = assessment.settings.get("questionnaires", [])
-            command = assessment.command(questionnaires=[*asked, _PLACEBO])
         return test | {
             "status": "not done",
             "done": _why_without_controls(assessment)
             or "No questionnaire about the weather was asked beside these.",
             "results": ["Not known."],
             "meaning": meaning,
-            "command": command,
+            "command": _command_for_weather(assessment),
         }
 
     sizes = scores["score"].abs()
@@ -239,6 +233,16 @@ def _weather(assessment: Assessment) -> dict[str, Any]:
         "results": results,
         "meaning": meaning,
     }
+
+
+def _command_for_weather(assessment: Assessment) -> str:
+    """Return the command that asks a questionnaire about the weather, too."""
+    if assessment.base is not None:
+        asked = assessment.settings.get("questionnaires", [])
+        return assessment.command(questionnaires=[*asked, _PLACEBO])
+    if assessment.mode == "chat" and not assessment.settings.get("controls"):
+        return assessment.command(controls=True)
+    return "psychometrics new-questionnaire my-weather.csv"
 
 
 def _why_without_controls(assessment: Assessment) -> str:

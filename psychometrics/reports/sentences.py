@@ -41,6 +41,12 @@ _RESERVATIONS = {
     "turned": "its answers did not clearly stay when the options were turned round",
     "weather": "its answers do not differ clearly from those to statements about the weather",
 }
+_NOT_COMPARED = {
+    "items": "all items are keyed alike, so agreeing with everything looks the same; ask a "
+    "questionnaire with reversed items, too",
+    "prompts": "it was not compared with models that know nothing on the same base; name it with "
+    "--base FOLDER",
+}
 _MOST_NAMES = 6
 _FAR_BELOW_GUESSING = 1 / 6  # half of what guessing gives
 _FEWEST_FOR_ALPHA = 3
@@ -117,15 +123,7 @@ def read_scale(row: pd.Series, flags: pd.DataFrame, nulls: pd.DataFrame) -> Read
         and not marks.get("weather") == marks.get("turned") == "✓"
     ):
         case = "not compared"
-        reason = (
-            "all items are keyed alike, so agreeing with everything looks the same; ask a "
-            "questionnaire with reversed items, too"
-        )
-        if to_prompts:
-            reason = (
-                "it was not compared with models that know nothing on the same base; name it with "
-                "--base FOLDER"
-            )
+        reason = _NOT_COMPARED["prompts" if to_prompts else "items"]
     elif marks.get("terms") == "!":
         case = "depends on size"
         reason = (
