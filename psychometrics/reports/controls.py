@@ -64,6 +64,9 @@ in the valley is dry.']
 
     weather = []
     for item in load_questionnaire("placebo_weather").items:
+        if item.terms is None:
+            continue
+
         premise = item.templates[0].premise
         wet = premise.format(term=item.terms.source[0])
         dry = premise.format(term=item.terms.inverse[0])
