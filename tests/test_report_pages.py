@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from rich.console import Console
+from scipy import stats
 
 import psychometrics as pm
 from psychometrics.measures.styles import empty_answers
@@ -54,6 +55,7 @@ def _read(marks: dict[str, str], score: float = 0.2, low: float = 0.1, value: fl
         (PROMPTS, {}, "passes", "You may report this model's fear (0.200): only 0 of 99 models"),
         (PROMPTS, {"score": np.nan}, "no score", "3 of 7 items answered"),
         (PROMPTS | {"guessing": "✗"}, {"value": 0.34}, "fails", "34% of pairs"),
+        (PROMPTS | {"guessing": "✗"}, {"value": 0.03}, "fails", "check the order of its labels"),
         (PROMPTS | {"terms": "✗"}, {}, "fails", "opposite words apart no better than models that"),
         (PROMPTS | {"terms": "–"}, {}, "not compared", "fear yet (0.200 on the Fear scale)"),
         (PROMPTS | {"terms": "!"}, {}, "depends on size", "of some sizes, not if they are of"),
@@ -117,9 +119,15 @@ def test_every_verdict_on_a_difference_has_its_sentence(verdict, may_be_written)
     [(np.nan, "No alpha"), (0.2, "random answers"), (0.4, "mere habits"), (0.9, "You may write")],
 )
 def test_every_alpha_has_its_sentence(alpha, said):
-    rows = pd.DataFrame({"title": ["Anxiety"], "respondents": [20], "alpha": [alpha],
+    rows = pd.DataFrame({"title": ["Anxiety"], "respondents": [40], "alpha": [alpha],
                          "independent": [0.3], "habit": [0.5]})  # fmt: skip
     assert said in state_scales_of_answers(rows)
+    few = state_scales_of_answers(rows.assign(respondents=12))
+    assert ("too few for a precise alpha" in few) == (alpha == 0.9)
+    raw = state_scales_of_answers(rows.assign(alpha_raw=0.95, bias=0.6, random_low=0.4))
+    assert ("without reversing any answer" in raw) == (alpha == 0.9)
+    biased = state_scales_of_answers(rows.assign(alpha_raw=0.1, bias=0.5, random_low=0.4))
+    assert ("agreeing may explain it" in biased) == (alpha == 0.9)
     nobody = state_scales_of_answers(rows.assign(respondents=0))
     assert nobody.startswith("Nothing can be written")
 
@@ -330,6 +338,13 @@ def test_pages_about_several_models_and_about_answers_say_what_may_be_written():
     assert {statement.about for statement in report.statements} == {"Mini-IPIP"}
     assert [test.name for test in report.tests][2:4] == ["ten runs", "turn it round"]
     assert pm.pages.draw_alphas(tables["scales"], {"ipip20": "Mini-IPIP"}) is not None
+
+
+def test_the_limits_of_five_scales_together_are_those_of_one_in_a_hundred():
+    answers = empty_answers("ipip20", "random", respondents=40, runs=1)
+    scales = assess_answers(answers, "ipip20")["scales"]
+    limits = 1 - 1 / stats.f.ppf(0.99, 39, 39 * 3)
+    np.testing.assert_allclose(scales["independent"], limits)
 
 
 def test_answers_at_random_hardly_ever_pass_by_being_turned_round():

@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 import psychometrics as pm
 
-from ..data import write_csv
+from ..data import write_csv, write_text
 from .options import app
 
 
@@ -38,7 +38,8 @@ def _audit(
         report = pm.audits.report_audit(findings, table.name, command)
         cells = ["import psychometrics as pm", f"pm.audits.audit({str(table)!r})"]
         pm.pages.write_page(report, None, [output], pm.pages.make_notebook(report, cells))
-        typer.echo(output)
+        write_text(output.with_suffix(".json"), report.to_json())
+        typer.echo(f"{output}, {output.with_suffix('.json')}")
     elif output is not None:
         write_csv(findings, output, decimals=6)
         typer.echo(f"{output}: {len(findings)} findings")

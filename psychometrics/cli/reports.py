@@ -104,7 +104,7 @@ def _profile(
     name = re.sub(r"[^\w.-]+", "-", Path(model).name or model)
     pages = _plan_pages(output, pdf, Path(f"profile-{name}.html"))
     settings = _settings_of_asking([model], questionnaires, against, mode, condition)
-    if base is not None and base != "minilm":
+    if base is not None:
         pm.models.sources.find(base)
 
     if controls and mode == "chat":

@@ -56,7 +56,9 @@ def prompts(questionnaire: str | Path | Questionnaire) -> pd.DataFrame:
     ]  # fmt: skip
 
     if not rows:
-        raise QuestionnaireError(f"{questionnaire.id} has no prompts; add templates and terms.")
+        raise QuestionnaireError(
+            f"{questionnaire.id} has no prompts; add templates and terms, or ask in mode options."
+        )
     columns = ["questionnaire", "item_id", "template", "term", "polarity", "intensifier", "level"]
     return pd.DataFrame(rows, columns=[*columns, "weight", "premise", "hypothesis"])
 

@@ -25,6 +25,8 @@ from .agreement import agreement_table
 from .assessments import _load_with_scales
 from .rules import ENOUGH_RESPONDENTS, _item_means, flags, verdict
 
+# Probability that know-nothing respondents exceed a limit on any scale.
+_ERROR = 0.05
 # Number of simulated respondents for the alpha of a habit.
 _HABITUAL = 1000
 _SAMPLES = 999
@@ -50,11 +52,12 @@ def assess_answers(
     r"""Compare the answers of any respondents with the answers of know-nothing respondents.
 
     If R respondents answer I items independently, as with random answers or answers shuffled over
-    respondents, alpha stays below this limit in 95 % of samples:
+    respondents, alpha stays below this limit in a share q of samples:
 
-    .. math:: 1 - \frac{1}{F_{.95}(R - 1, (R - 1)(I - 1))}
+    .. math:: 1 - \frac{1}{F_q(R - 1, (R - 1)(I - 1))}
 
-    The upper limit of alpha for respondents with nothing but a habit is simulated.
+    The 5 % of samples above the limit are divided among all scales, so q is .95 for one scale and
+    .99 for five. The upper limit of alpha for respondents with nothing but a habit is simulated.
 
     Parameters
     ----------
@@ -75,7 +78,8 @@ def assess_answers(
         the graded response model (:mod:`psychometrics.measures.graded`), with 200 respondents or
         more who were asked once, and ``at_limit``, the items whose estimates are held at a limit,
         so that this reliability must not be interpreted; ``independent`` and ``habit``, the upper
-        limits of alpha in 95 % of samples of respondents that answer independently or by habit;
+        limits of alpha of respondents that answer independently or by habit, above which an alpha
+        lies on any scale in 5 % of samples;
         ``reading``. ``styles``: means of :func:`psychometrics.measures.styles.response_styles`, by
         ``who``: the respondents, random respondents, or respondents with a habit. ``verdicts``:
         for each scale, how many of the ``judged`` respondents get ✗, ! and ✓ by
@@ -106,6 +110,7 @@ def assess_answers(
     answers = answers.copy(deep=False)
     answers.attrs = {}  # pandas copies them at every step
     loaded = _load_with_scales(questionnaires, texts=False)
+    level = _ERROR / max(1, sum(len(questionnaire.scales) for questionnaire in loaded))
     parts: dict[str, list[pd.DataFrame]] = {}
     for questionnaire in loaded:
         answered = answers[answers["questionnaire"] == questionnaire.id]
@@ -115,7 +120,7 @@ def assess_answers(
         items = item_scores(answered)
         runs = runs_and_units(items, questionnaire).drop(columns="questionnaire")
         tables = {
-            "scales": _scales(answered, _item_means(items), questionnaire),
+            "scales": _scales(answered, _item_means(items), questionnaire, level),
             "styles": _styles(answered, questionnaire),
             "verdicts": _verdicts(answered, questionnaire),
             "bias": _bias(items, questionnaire),
@@ -130,7 +135,7 @@ def assess_answers(
 
 
 def _scales(
-    answers: pd.DataFrame, items: pd.DataFrame, questionnaire: Questionnaire
+    answers: pd.DataFrame, items: pd.DataFrame, questionnaire: Questionnaire, level: float
 ) -> pd.DataFrame:
     runs = answers.groupby("respondent_id")["run"].nunique().max()
     # a mean over runs has less error than one run, so habits alone give it a higher alpha
@@ -156,7 +161,7 @@ def _scales(
         row |= _alpha_of(keyed)
         row |= _ordinal(asked_once)
         row |= _graded(asked_once)
-        row |= _bounds(row, keyed_items(habitual, questionnaire, scale))
+        row |= _bounds(row, keyed_items(habitual, questionnaire, scale), level)
         rows.append(row | {"reading": _reading(row)})
 
     return pd.DataFrame(rows)
@@ -200,13 +205,13 @@ def _graded(keyed: pd.DataFrame) -> dict[str, float | str]:
     return {"reliability_graded": float(value), "at_limit": ", ".join(at_limit)}
 
 
-def _bounds(row: dict, habitual: pd.DataFrame) -> dict[str, float]:
-    """Return upper limits of alpha in 95 % of samples of know-nothing respondents."""
+def _bounds(row: dict, habitual: pd.DataFrame, level: float) -> dict[str, float]:
+    """Return limits of alpha that a share ``level`` of samples of know-nothing ones exceeds."""
     if np.isnan(row["alpha"]):
         return {"independent": np.nan, "habit": np.nan}
 
     freedom = row["respondents"] - 1
-    quantile = stats.f.ppf(0.95, freedom, freedom * (row["items"] - 1))
+    quantile = stats.f.ppf(1 - level, freedom, freedom * (row["items"] - 1))
 
     # alphas of habits vary somewhat more than Feldt's distribution implies, so they are simulated
     pool = habitual.to_numpy(dtype=float)
@@ -215,7 +220,7 @@ def _bounds(row: dict, habitual: pd.DataFrame) -> dict[str, float]:
     samples = (pool[rng.integers(0, len(pool), size)] for _ in range(_SAMPLES))
     alphas_of_habits = alphas(np.stack([np.cov(sample.T) for sample in samples]))
 
-    limit = float(np.nanquantile(alphas_of_habits, 0.95))
+    limit = float(np.nanquantile(alphas_of_habits, 1 - level))
     return {"independent": 1 - 1 / quantile, "habit": limit}
 
 

@@ -17,7 +17,7 @@ from .assessments import Assessment, Comparison
 from .checklist import of_answers, of_profile
 from .five_tests import examine_answers, examine_model, examine_models
 from .report import Column, Report, Statement, Table
-from .rules import rules
+from .rules import ENOUGH_RESPONDENTS, rules
 from .sentences import (
     VERDICTS,
     read_questionnaire,
@@ -33,7 +33,7 @@ _READINGS = {
     "no more consistent than a habit": ("fails", "As a mere habit"),
     "more consistent than independent answers and habits": ("passes", "Consistent"),
 }
-_MARKS = {"no score": "✗", "fails": "✗", "passes": "✓", "placebo": "–"}
+_MARKS = {"no score": "✗", "fails": "✗", "reservations": "!", "passes": "✓", "placebo": "–"}
 
 
 _TABLES: dict[str, dict[str, Any]] = yaml.safe_load(
@@ -354,23 +354,23 @@ def report_answers(
     """
     questionnaires = list(questionnaires)
     titles = {each.id: each.short_title for each in questionnaires}
-    scales = tables["scales"]
+    scales = _join_bias(tables)
     respondents = answers["respondent_id"].nunique()
     runs = answers[["respondent_id", "run"]].drop_duplicates().shape[0]
     about = [f"{respondents} respondents", ", ".join(titles.values())]
     if runs > respondents:
         about.insert(1, f"{runs} runs, averaged for each respondent")
 
-    cases = [
-        _READINGS[reading.partition(",")[0].partition(":")[0]] for reading in scales["reading"]
-    ]
+    cases = [_read_alpha(row) for _, row in scales.iterrows()]
     statements = []
     for (questionnaire, (case, verdict)), rows in scales.assign(case=cases).groupby(
         ["questionnaire", "case"], sort=False
     ):
-        about = titles[questionnaire]
-        text = state_scales_of_answers(rows)
-        statements.append(Statement(about=about, case=case, verdict=verdict, text=text))
+        short_title = titles[questionnaire]
+        unnamed = rows["title"] == short_title
+        named = rows.assign(title=rows["title"].mask(unnamed, f"scores of {short_title}"))
+        text = state_scales_of_answers(named)
+        statements.append(Statement(about=short_title, case=case, verdict=verdict, text=text))
 
     frames = answer_tables(answers, tables)
     frames["coefficients"] = scales
@@ -389,6 +389,27 @@ def report_answers(
         checklist=make_checklist(of_answers(answers)),
         command=command,
     )
+
+
+def _join_bias(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return the scales of a table of answers with their shares of bias, where these are known."""
+    keys = ["questionnaire", "scale"]
+    bias = tables["bias"].reindex(columns=[*keys, "bias", "random_low", "alpha_raw"])
+    return tables["scales"].merge(bias.astype(dict.fromkeys(keys, str)), on=keys, how="left")
+
+
+def _read_alpha(row: pd.Series) -> tuple[str, str]:
+    """Return the case and the verdict of a scale of a table of answers."""
+    case, verdict = _READINGS[row["reading"].partition(",")[0].partition(":")[0]]
+    if case != "passes":
+        return case, verdict
+    if row["alpha_raw"] >= row["alpha"]:
+        return "fails", "As high unreversed"
+    if row["bias"] >= row["random_low"]:
+        return "reservations", "Trait or bias"
+    if row["respondents"] < ENOUGH_RESPONDENTS:
+        return "reservations", "Few respondents"
+    return case, verdict
 
 
 def _results_of_answers(

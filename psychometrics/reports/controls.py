@@ -64,6 +64,9 @@ in the valley is dry.']
 
     weather = []
     for item in load_questionnaire("placebo_weather").items:
+        if item.terms is None:
+            continue
+
         premise = item.templates[0].premise
         wet = premise.format(term=item.terms.source[0])
         dry = premise.format(term=item.terms.inverse[0])
@@ -143,7 +146,7 @@ def flag_controls(
     Parameters
     ----------
     answers, controls : DataFrame
-        One model's answers to a questionnaire, and to its control questions.
+        One model's answers to a questionnaire, and its answers to all control questions.
     questionnaire : Questionnaire
     level : float
         The probability that a check passes by chance.
@@ -153,11 +156,12 @@ def flag_controls(
     DataFrame
         Rows of :func:`psychometrics.reports.rules.flags`, with the checks *turned* and *weather*.
     """
+    with_items = with_weather(questionnaire)
+    controls = controls[controls["questionnaire"] == with_items.id]
     rows = []
     if "shuffled" not in set(controls["order"]):
         rows.append(_check_turned(answers, controls, questionnaire, level))
 
-    with_items = with_weather(questionnaire)
     keys = _weather_keys(with_items)
     if keys:
         shares = _shares(controls, with_items)

@@ -385,9 +385,12 @@ def _turned_options(assessment: Assessment) -> NamedTest:
     status, results = _read_check(assessment, "acquiescence")
     conditions = assessment.settings.get("conditions", {})
     if assessment.mode == "options" and conditions.get("permutations", "cyclic") == "cyclic":
+        if (_of_check(assessment, "content")["value"] == 0).any():
+            status = "failed"  # one answer to every item follows no content
+
         return _test(
             "turn it round",
-            status if results else "open",
+            status if results or status == "failed" else "open",
             "Each item was asked with its options in every rotation, which was averaged.",
             results or ["No item is reversed."],
             "A preference for a place in the list is averaged out; a habit of agreeing is not.",

@@ -148,11 +148,9 @@ def assess(
                     spent = answers.attrs["summary"].get("cost", 0.0)
                     control_answers = ask_controls(loaded, model, settings, spent)
 
-            assessment = _judge(loaded, answers, others, controls=control_answers)
-            assessment = replace(assessment, runs=_spread_over_runs(answers, loaded))
-            with _recording_failure(failures, "norms"):
-                norms = _compare_with_norms(assessment.scores, loaded, identity.respondent_id)
-                assessment = replace(assessment, norms=norms)
+            assessment = _assess_items(
+                identity.respondent_id, loaded, answers, others, control_answers, failures
+            )
 
     everybody = pd.concat([assessment.items, others], ignore_index=True)
     agreement = agreement_table(everybody, loaded, identity.respondent_id)
@@ -209,6 +207,24 @@ def _assess_prompts(
             )
 
     return replace(assessment, kernel=kernels, sizes=sizes)
+
+
+def _assess_items(
+    respondent: str,
+    loaded: list[Questionnaire],
+    answers: pd.DataFrame,
+    others: pd.DataFrame,
+    controls: pd.DataFrame | None,
+    failures: dict[str, str],
+) -> Assessment:
+    """Judge answers to items, and compare the scores over runs and with norms."""
+    assessment = _judge(loaded, answers, others, controls=controls)
+    assessment = replace(assessment, runs=_spread_over_runs(answers, loaded))
+    with _recording_failure(failures, "norms"):
+        norms = _compare_with_norms(assessment.scores, loaded, respondent)
+        assessment = replace(assessment, norms=norms)
+
+    return assessment
 
 
 def assess_models(
@@ -440,8 +456,7 @@ def _judge(
         if heads is None:
             flags = _flag_items(answered, questionnaire, level)
             if controls is not None:
-                is_own = controls["questionnaire"] == f"{questionnaire.id}_controls"
-                more = flag_controls(answered, controls[is_own], questionnaire, level)
+                more = flag_controls(answered, controls, questionnaire, level)
                 flags = pd.concat([flags, more], ignore_index=True)
 
             null_items = _shuffle_items(items, questionnaire)

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ..formats import number
+from .rules import ENOUGH_RESPONDENTS
 
 if TYPE_CHECKING:
     from .assessments import Assessment
@@ -59,6 +60,8 @@ _NOT_COMPARED = {
     "questionnaire with reversed items, too",
 }
 _MOST_NAMES = 6
+_FAR_BELOW_GUESSING = 1 / 6  # half of what guessing gives
+_FEWEST_FOR_ALPHA = 3
 
 
 @dataclass(frozen=True)
@@ -164,8 +167,11 @@ def read_scale(row: pd.Series, flags: pd.DataFrame, nulls: pd.DataFrame) -> Read
 def _reason_of_failure(checks: pd.DataFrame, marks: dict[str, str]) -> str:
     """Return why a score must not be interpreted."""
     if marks.get("guessing") == "✗":
-        right = number(float(checks.loc["guessing", "value"]), ".0%")
-        return f"it is right on {right} of pairs at inference, which is no better than guessing"
+        share = float(checks.loc["guessing", "value"])
+        right = f"it is right on {number(share, '.0%')} of pairs at inference, which is"
+        if share <= _FAR_BELOW_GUESSING:
+            return f"{right} far less than guessing gives; check the order of its labels"
+        return f"{right} no better than guessing"
     if "terms" in marks:
         return "it tells opposite words apart no better than models that know nothing"
     if marks.get("turned") == "✗":
@@ -255,8 +261,12 @@ def _state_group(title: str, group: Sequence[Reading], subject: str) -> str:
             "on each once they are as decided"
         )
 
+    whose = f"this {subject}'s {join_words([lower_first(each.title) for each in group])}"
+    if [each.title for each in group] == [title]:  # a scale without a name of its own
+        whose = f"this {subject}'s score on {title}"
+
     return _SENTENCES[case].format(
-        whose=f"this {subject}'s {join_words([lower_first(each.title) for each in group])}",
+        whose=whose,
         scores=join_words([number(each.score, ".3f") for each in group]),
         title=title,
         reason=reason,
@@ -315,29 +325,30 @@ def state_differences(
 
 
 def state_scales_of_answers(rows: pd.DataFrame) -> str:
-    """Return the sentence about scales of a table of answers that have one reading.
+    """Return the sentence about scales of a table of answers that have one case.
 
     Parameters
     ----------
     rows : DataFrame
         Rows of the table ``scales`` of
-        :func:`psychometrics.reports.answer_profiles.assess_answers`.
+        :func:`psychometrics.reports.answer_profiles.assess_answers`, where known with ``bias,
+        random_low`` and ``alpha_raw`` of its table ``bias``.
 
     Examples
     --------
     >>> rows = pd.DataFrame({"title": ["Anxiety"], "respondents": [2], "alpha": [float("nan")]})
     >>> state_scales_of_answers(rows)
-    'No alpha of anxiety can be reported: 2 respondents are too few, or do not differ.'
+    'No alpha of anxiety can be reported: it needs three respondents that answered all items.'
     """
     names = join_words([lower_first(title) for title in rows["title"]])
     row = rows.iloc[0]
     if row["respondents"] == 0:
         return f"Nothing can be written about {names}: nobody answered all its items."
     if np.isnan(row["alpha"]):
-        return (
-            f"No alpha of {names} can be reported: {row['respondents']} respondents are too few, "
-            "or do not differ."
-        )
+        reason = "these respondents do not differ, or there is one item"
+        if row["respondents"] < _FEWEST_FOR_ALPHA:
+            reason = "it needs three respondents that answered all items"
+        return f"No alpha of {names} can be reported: {reason}."
 
     alphas = join_words([show_alpha(value) for value in rows["alpha"]])
     value = f"its alpha of {alphas} is" if len(rows) == 1 else f"the alphas of {alphas} are"
@@ -349,9 +360,23 @@ def state_scales_of_answers(rows: pd.DataFrame) -> str:
                 f"{whose} (up to {reached})."
             )
 
+    if row.get("alpha_raw", np.nan) >= row["alpha"]:
+        return (
+            f"Do not write that these respondents differ in {names}: {value} as high without "
+            "reversing any answer."
+        )
+
+    few = ""
+    if row.get("bias", np.nan) >= row.get("random_low", np.nan):
+        few = " Answers at random have as small a share of bias, so agreeing may explain it."
+
+    least = rows["respondents"].min()
+    if least < ENOUGH_RESPONDENTS:
+        few += f" It rests on {least} respondents without gaps, too few for a precise alpha."
+
     return (
         f"You may write that these respondents differ consistently on {names}: {value} beyond what "
-        "random answers and habits reach. In what they differ is not shown by this."
+        f"random answers and habits reach.{few} In what they differ is not shown by this."
     )
 
 

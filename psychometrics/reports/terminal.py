@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..formats import number
 from .pages import _MARKS, _SIGNS, _TONES
@@ -81,8 +81,9 @@ def _results_table(report: Report, width: int) -> Table:
         least = _least_width(report, column)
         more = max(0, min(spare, len(column.heading) - least))  # for a heading on one line
         spare -= more
-        justify = "right" if column.form else "left"
-        table.add_column(column.heading, justify=justify, width=least + more)
+        table.add_column(
+            column.heading, justify="right" if column.form else "left", width=least + more
+        )
 
     for group in groups:
         if len(groups) > 1:
@@ -117,7 +118,7 @@ def _least_width(report: Report, column: Column) -> int:
     return max(map(len, column.heading.split() + cells))
 
 
-def _show_cell(column: Column, row: dict) -> str:
+def _show_cell(column: Column, row: dict[str, Any]) -> str:
     value = row[column.key]
     shown = "" if value is None else number(value, column.form)
     if column.key != "verdict":

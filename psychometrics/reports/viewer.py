@@ -331,7 +331,8 @@ def _list_entries(runs: list[Run], reports: dict[Path, _Report]) -> Iterator[_En
         written = datetime.fromtimestamp(page.stat().st_mtime, UTC)
         mode = f"page: {report.kind}"
         text = " ".join([title, report.title, mode, str(verdict.text)])
-        cells = [link, verdict, report.title, mode, f"{written:%Y-%m-%d %H:%M}", ""]
+        who = report.title if titles else ""
+        cells = [link, verdict, who, mode, f"{written:%Y-%m-%d %H:%M}", ""]
         yield _Entry(written, mode, text, cells)
 
 
@@ -360,7 +361,7 @@ def _list_runs(
     if len(rows) > _SHOWN_RUNS:
         count += f"; {_SHOWN_RUNS} are listed, and a search narrows the list"
 
-    heads = ["questionnaire", "verdict", "respondent", "mode", "last (UTC)", "answers"]
+    heads = ["questionnaire", "verdict", "respondent", "mode", "last (UTC)", "answers or replies"]
     table = _table(heads, rows[:_SHOWN_RUNS])
     return [form, _tag("p", f"{count}.", class_="note"), table]
 
