@@ -292,6 +292,15 @@ def test_pages_about_several_models_and_about_answers_say_what_may_be_written():
     assert pm.pages.draw_alphas(tables["scales"], {"ipip20": "Mini-IPIP"}) is not None
 
 
+def test_every_case_of_a_test_says_what_was_done_and_what_it_means():
+    for case, texts in five_tests._TEXTS["cases"].items():
+        meanings = {"meaning", "failed", "open", "not done", "passed"} & texts.keys()
+        assert texts["test"] in five_tests.QUESTIONS, case
+        assert texts["done"], case
+        assert "meaning" in meanings or {"failed", "passed"} <= meanings, case
+        assert texts.keys() <= {"test", "done", "nothing", *meanings}, case
+
+
 def test_answers_at_random_hardly_ever_pass_by_being_turned_round():
     statuses = []
     for seed in range(8):

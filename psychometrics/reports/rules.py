@@ -11,9 +11,11 @@ respondent, :func:`verdict` combines them for one scale, and :func:`rules` lists
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import yaml
 
 from ..checks import check_columns, check_flags
 from ..exceptions import ParameterError
@@ -46,35 +48,9 @@ _BALANCE = ["content", "agreeing"]
 _HEADS_TO_MATCH = 25
 _LOG_FACTORS = (-8.0, 8.0)
 _DEALS = 999
-_TO_PROMPTS = {
-    "terms": ("✗", "The silhouette of source against inverse terms, a mean over the scale's items, "
-              "is no larger than in random heads, of which at most 5 % are larger on any scale of "
-              "the page, whether the heads are as they begin, as decisive as the model or four "
-              "times as large. If it is larger at some of these sizes only, the mark is !."),
-    "score": ("!", "More than 5 % of random heads that are as decisive as the model score as far "
-              "from 0."),
-    "trend": ("!", "Source and inverse terms diverge over the intensifiers no more regularly than "
-              "in 95 % of random heads as decisive as the model."),
-    "agreeing": ("!", "The response common to source and inverse terms exceeds the difference "
-                 "between them."),
-    "accuracy": ("!", "The interval of the accuracy at inference reaches below .50, where guessing "
-                 "gives .33."),
-    "guessing": ("✗", "The interval of the accuracy at inference reaches what guessing gives: .33, "
-                 "or .67 for a model that only separates entailment from the rest."),
-}  # fmt: skip
-_TO_ITEMS = {
-    "content": ("✗", "Answers within scales, reversed by their keys, are no more alike than the "
-                "same answers dealt to the items at random (at most 5 % of 999 deals are as much "
-                "alike in any questionnaire of the page), or all answers are the same. A single "
-                "scale whose items are all keyed in one direction cannot be tested in this way."),
-    "alone": ("!", "The answers of one of several scales, looked at alone, are no more alike than "
-              "dealt answers, of which at most 5 % are as much alike on any scale of the page. "
-              "A scale that passes leaves the pool, and the others are dealt again."),
-    "commonest": ("!", "One option makes up 80 % of the answers or more."),
-    "acquiescence": ("!", "Agreement whatever the item's key is a third of the way to the end of "
-                     "its range, or more."),
-    "answered": ("!", "An item was refused, not readable or not answered."),
-}  # fmt: skip
+_RULES = yaml.safe_load(
+    (Path(__file__).parent / "templates" / "rules.yml").read_text(encoding="utf-8")
+)
 
 
 def rules(to_prompts: bool) -> pd.DataFrame:
@@ -86,8 +62,8 @@ def rules(to_prompts: bool) -> pd.DataFrame:
     ['terms', 'score', 'trend', 'agreeing', 'accuracy', 'guessing']
     """
     check_flags(to_prompts=to_prompts)
-    listed = _TO_PROMPTS if to_prompts else _TO_ITEMS
-    return pd.DataFrame(listed, index=["mark", "when"]).T.rename_axis("check")
+    texts = _RULES["prompts" if to_prompts else "items"]
+    return pd.DataFrame(texts).T.rename_axis("check")
 
 
 def _heads_of_sizes(answers: pd.DataFrame, nulls: pd.DataFrame) -> dict[str, pd.DataFrame]:
