@@ -209,21 +209,29 @@ def _compare(
     _write_files(report, figure, pages, cells, tables)
 
     lines = []
-    for name, assessment in comparison.assessments.items() if not pages else ():
-        lines += [name, *_flag_lines(assessment.flags)]
-    for row in tables["scores"].itertuples():
-        place = f"{row.mark} {row.questionnaire}, {row.scale}: {row.model}"
-        lines.append(f"{place} {_judged_score(row)}")
-    for row in comparison.differences.itertuples():
-        ends = _ends(row.low, row.high, "+.3f")
-        place = f"{row.questionnaire}, {row.scale}: {row.model}"
-        lines.append(f"{place} {row.difference:+.3f} ({ends}), {row.verdict}")
+    if not pages:
+        for name, assessment in comparison.assessments.items():
+            lines += [name, *_flag_lines(assessment.flags)]
+    lines += _comparison_lines(tables["scores"], comparison.differences)
     _print_report(report, lines, comparison.agreement, pages, as_json)
 
     for name, reason in comparison.failures.items():
         typer.echo(f"psychometrics: {name} could not be asked: {reason}", err=True)
 
     raise typer.Exit(1 if comparison.failures else 0)
+
+
+def _comparison_lines(scores, differences) -> list[str]:
+    """Return the scores of several models and their differences, line by line."""
+    lines = []
+    for row in scores.itertuples():
+        place = f"{row.mark} {row.questionnaire}, {row.scale}: {row.model}"
+        lines.append(f"{place} {_judged_score(row)}")
+    for row in differences.itertuples():
+        ends = _ends(row.low, row.high, "+.3f")
+        place = f"{row.questionnaire}, {row.scale}: {row.model}"
+        lines.append(f"{place} {row.difference:+.3f} ({ends}), {row.verdict}")
+    return lines
 
 
 @app.command("table", rich_help_panel=_PANEL)
@@ -407,12 +415,12 @@ def _print_results(results) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    shown = Table(*(column.heading for column in results.columns))
+    table = Table(*(column.heading for column in results.columns))
     for row in results.rows:
         values = [(row[column.key], column.form) for column in results.columns]
-        shown.add_row(*("" if value is None else number(value, form) for value, form in values))
+        table.add_row(*("" if value is None else number(value, form) for value, form in values))
 
-    Console().print(shown, markup=False)
+    Console().print(table, markup=False)
 
 
 def _command_of_file(

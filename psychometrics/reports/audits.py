@@ -185,8 +185,8 @@ def report_audit(findings: pd.DataFrame, title: str = "", command: str = "") -> 
     )
     rows = rows[[*columns, "case", "mark"]]
     results = make_table("findings", "All checks", rows, columns, note)
-    about = f"{len(findings)} checks of {len(statements)} printed lines, without the answers"
-    return Report(kind="audit", title=title, about=about, statements=statements, tests=[],
+    summary = f"{len(findings)} checks of {len(statements)} printed lines, without the answers"
+    return Report(kind="audit", title=title, about=summary, statements=statements, tests=[],
                   results=results, command=command)  # fmt: skip
 
 

@@ -65,18 +65,18 @@ def make_table(
     >>> [column.heading for column in table.columns], table.rows
     (['first'], [{'a': 0.5, 'b': None}])
     """
-    shown = []
+    visible = []
     for key, spec in columns.items():
         heading, form = (spec, "") if isinstance(spec, str) else spec
         has_values = key in frame and (frame[key].notna() & (frame[key].astype(object) != "")).any()
         if has_values:
-            shown.append(Column(key=key, heading=heading, form=form))
+            visible.append(Column(key=key, heading=heading, form=form))
 
     rows = [
         {str(key): _plain_value(value) for key, value in row.items()}
         for row in frame.to_dict("records")
     ]
-    return Table(name=name, title=title, columns=shown, rows=rows, note=note)
+    return Table(name=name, title=title, columns=visible, rows=rows, note=note)
 
 
 def _show(name: str, frame: pd.DataFrame, **changes: Any) -> Table:
@@ -121,8 +121,8 @@ def report_profile(assessment: Assessment) -> Report:
         norms = frames["norms"]
         keys = zip(norms["questionnaire"], norms["scale"], strict=True)
         titles = _scale_titles(assessment.questionnaires)
-        about = [f"{assessment.short_title(key[0])}, {titles[key]}" for key in keys]
-        frames["norms"] = norms.assign(about=about)
+        names_of_scales = [f"{assessment.short_title(key[0])}, {titles[key]}" for key in keys]
+        frames["norms"] = norms.assign(about=names_of_scales)
 
     names = ("norms", "flags", "agreement", "kernel", "sizes", "rules", "asked")
     return Report(
@@ -147,10 +147,10 @@ def _statements(assessments: Mapping[str, Assessment]) -> list[Statement]:
             readings = read_questionnaire(assessment, questionnaire.id)
             title = questionnaire.short_title
             worst = min(readings, key=lambda each: order.index(each.case))
-            about = title if len(assessments) == 1 else f"{name}, {title}"
+            place = title if len(assessments) == 1 else f"{name}, {title}"
             text = state_questionnaire(title, readings)
             statements.append(
-                Statement(about=about, case=worst.case, verdict=worst.verdict, text=text)
+                Statement(about=place, case=worst.case, verdict=worst.verdict, text=text)
             )
 
     return statements
@@ -166,14 +166,14 @@ def _results(assessments: Mapping[str, Assessment]) -> Table:
             scores = assessment.scores
             scores = scores[scores["questionnaire"] == questionnaire.id]
             for reading, (_, row) in zip(readings, scores.iterrows(), strict=True):
-                about = {"about": questionnaire.short_title, "verdict": reading.verdict}
-                about |= {"case": reading.case, "reason": reading.reason, "model": name}
-                about["scale_title"] = row["title"]
-                about["interval"] = _interval(row["low"], row["high"])
+                reading_of_row = {"about": questionnaire.short_title, "verdict": reading.verdict}
+                reading_of_row |= {"case": reading.case, "reason": reading.reason, "model": name}
+                reading_of_row["scale_title"] = row["title"]
+                reading_of_row["interval"] = _interval(row["low"], row["high"])
                 if to_prompts and reading.drawn:
-                    about["impostors"] = f"{reading.impostors} of {reading.drawn}"
+                    reading_of_row["impostors"] = f"{reading.impostors} of {reading.drawn}"
 
-                rows.append({**row.to_dict(), **about})
+                rows.append({**row.to_dict(), **reading_of_row})
 
     frame = pd.DataFrame(rows)
     frame["mark"] = frame["case"].map(_MARKS).fillna("!")
@@ -291,25 +291,25 @@ def report_comparison(comparison: Comparison, command: str = "") -> Report:
 
 def _state_gaps(gaps: pd.DataFrame, assessments: Mapping[str, Assessment]) -> list[Statement]:
     """Return the statements about differences; scales of one verdict share one."""
-    first = next(iter(assessments))
+    baseline = next(iter(assessments))
     crossed = {
         (name, row.questionnaire, row.scale)
         for name, assessment in assessments.items()
         for row in assessment.scores[assessment.scores["mark"] == "✗"].itertuples()
     }
     unread = [
-        ", ".join(n for n in (first, row.model) if (n, row.questionnaire, row.scale) in crossed)
+        ", ".join(n for n in (baseline, row.model) if (n, row.questionnaire, row.scale) in crossed)
         for row in gaps.itertuples()
     ]
     keys = ["model", "about", "verdict", "unread"]
     statements = []
-    for (model, about, verdict, names), rows in gaps.assign(unread=unread).groupby(
+    for (model, title, verdict, names), rows in gaps.assign(unread=unread).groupby(
         keys, sort=False
     ):
-        text = state_differences(rows, first, model, names.split(", ") if names else ())
+        text = state_differences(rows, baseline, model, names.split(", ") if names else ())
         case = "passes" if text.startswith("You may") else "as impostors"
         statements.append(
-            Statement(about=f"{model}, {about}", case=case, verdict=verdict, text=text)
+            Statement(about=f"{model}, {title}", case=case, verdict=verdict, text=text)
         )
 
     return statements
@@ -355,9 +355,9 @@ def report_answers(
     scales = tables["scales"]
     respondents = answers["respondent_id"].nunique()
     runs = answers[["respondent_id", "run"]].drop_duplicates().shape[0]
-    about = [f"{respondents} respondents", ", ".join(titles.values())]
+    parts = [f"{respondents} respondents", ", ".join(titles.values())]
     if runs > respondents:
-        about.insert(1, f"{runs} runs, averaged for each respondent")
+        parts.insert(1, f"{runs} runs, averaged for each respondent")
 
     cases = [
         _READINGS[reading.partition(",")[0].partition(":")[0]] for reading in scales["reading"]
@@ -378,7 +378,7 @@ def report_answers(
     return Report(
         kind="answers",
         title=name,
-        about=" · ".join(about),
+        about=" · ".join(parts),
         statements=statements,
         tests=examine_answers(tables, titles),
         results=_results_of_answers(scales, titles, cases),

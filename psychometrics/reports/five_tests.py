@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -16,11 +15,9 @@ import yaml
 
 from ..formats import number
 from ..measures.norms import compare_means
+from .assessments import Assessment
 from .report import NamedTest
 from .sentences import read_questionnaire, show_p
-
-if TYPE_CHECKING:
-    from .assessments import Assessment
 
 _TEXTS = yaml.safe_load(
     (Path(__file__).parent / "templates" / "five_tests.yml").read_text(encoding="utf-8")

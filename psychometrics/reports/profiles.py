@@ -106,12 +106,12 @@ def assess(
     >>> assessment.scores["scale"].tolist()
     ['challenges']
     """
+    named = [questionnaires]
     is_single = isinstance(questionnaires, str | Path | Questionnaire)
     if not is_single and isinstance(questionnaires, Iterable):
-        questionnaires = list(questionnaires)
+        named = list(questionnaires)
 
-    loaded = _load_with_scales(questionnaires)
-    named = questionnaires if isinstance(questionnaires, list) else [questionnaires]
+    loaded = _load_with_scales(named)
     arguments: dict[str, object] = {"model": str(model), "mode": mode, "against": against}
     arguments |= {"base": base, "questionnaires": [getattr(q, "id", str(q)) for q in named]}
     arguments["conditions"] = mask_conditions(conditions)
@@ -126,36 +126,47 @@ def assess(
         if "option" in answers:
             raise ParameterError("choose=none gives probabilities, not answers: leave it out.")
 
-        others = pd.DataFrame()
+        rivals = pd.DataFrame()
         with _recording_failure(failures, "others"):
-            others = _ask_others(against, str(model), identity.respondent_id, loaded, settings)
+            rivals = _ask_others(against, str(model), identity.respondent_id, loaded, settings)
 
         if "term" in answers:
             assessment = _assess_prompts(
-                model, loaded, answers, others, base, identity, conditions, failures
+                model, loaded, answers, rivals, base, identity, conditions, failures
             )
         else:
-            assessment = replace(
-                _judge(loaded, answers, others), runs=_spread_over_runs(answers, loaded)
-            )
-            with _recording_failure(failures, "norms"):
-                norms = _compare_with_norms(assessment.scores, loaded, identity.respondent_id)
-                assessment = replace(assessment, norms=norms)
+            assessment = _assess_items(loaded, answers, rivals, identity.respondent_id, failures)
 
-    everybody = pd.concat([assessment.items, others], ignore_index=True)
+    everybody = pd.concat([assessment.items, rivals], ignore_index=True)
     agreement = agreement_table(everybody, loaded, identity.respondent_id)
     texts = _describe_asking(identity, loaded, answers, conditions)
     if assessment.base is not None:
         heads = assessment.null_items["respondent_id"].nunique()
         texts["null respondents"] = f"{heads} random heads {assessment.base.description}"
 
-    if len(others):
-        texts["others"] = f"{others['respondent_id'].nunique()} respondents of '{against}'"
+    if len(rivals):
+        texts["others"] = f"{rivals['respondent_id'].nunique()} respondents of '{against}'"
 
     reasons = answers.attrs["summary"]["failed"] | failures
     texts |= {f"left out: {section}": reason for section, reason in reasons.items()}
-    asked = pd.DataFrame({"how": texts}).rename_axis("what")
-    return replace(assessment, agreement=agreement, asked=asked, settings=arguments)
+    descriptions = pd.DataFrame({"how": texts}).rename_axis("what")
+    return replace(assessment, agreement=agreement, asked=descriptions, settings=arguments)
+
+
+def _assess_items(
+    loaded: list[Questionnaire],
+    answers: pd.DataFrame,
+    others: pd.DataFrame,
+    respondent: str,
+    failures: dict[str, str],
+) -> Assessment:
+    """Judge answers to items against shuffled ones, and compare the scores with people's norms."""
+    assessment = _judge(loaded, answers, others)
+    norms = None
+    with _recording_failure(failures, "norms"):
+        norms = _compare_with_norms(assessment.scores, loaded, respondent)
+
+    return replace(assessment, runs=_spread_over_runs(answers, loaded), norms=norms)
 
 
 def _assess_prompts(
@@ -623,10 +634,10 @@ def _ask_others(
     settings: dict,
 ) -> pd.DataFrame:
     """Return the item scores of the other respondents, which are shipped or newly collected."""
-    asked = [] if against is None else population(against)
+    rivals = [] if against is None else population(against)
     # a member that was saved to a folder is not its own twin
     itself = {respondent, equal_member(model) if settings["mode"] == "nli" else None}
-    names = [name for name in asked if Path(name).name not in itself]
+    names = [name for name in rivals if Path(name).name not in itself]
     tables = []
     for questionnaire in loaded if names else []:
         stored = _shipped_scores(questionnaire) if settings["mode"] == "nli" else pd.DataFrame()

@@ -214,8 +214,8 @@ def verdict(checks: pd.DataFrame, scale: Scale) -> tuple[str, str]:
 
     reserved = marks.index[marks == "!"].tolist()
     if to_prompts and marks["terms"] == "!":
-        others = [check for check in reserved if check != "terms"]
-        more = f"; with reservations: {', '.join(others)}" if others else ""
+        further = [check for check in reserved if check != "terms"]
+        more = f"; with reservations: {', '.join(further)}" if further else ""
         return "!", f"depends on the size of the head{more}"
 
     if marks.get("terms" if to_prompts else "content") == "–":
@@ -245,7 +245,7 @@ def _flag_prompts(
 ) -> pd.DataFrame:
     """Return the flags of answers to prompts, judged against random heads of several sizes."""
     shares = pss(answers)
-    head_shares = {size: pss(part) for size, part in heads.items()}
+    head_shares = {size: pss(table) for size, table in heads.items()}
     rows = [
         *_check_terms(shares, head_shares, questionnaire, level),
         *_check_score(answers, heads[_MATCHED], questionnaire),
@@ -283,7 +283,7 @@ def _check_terms(
 ) -> Iterator[tuple]:
     """Compare each scale's silhouette with random heads of every size."""
     values = _silhouettes(shares, questionnaire)
-    nulls = {size: _silhouettes(part, questionnaire) for size, part in head_shares.items()}
+    nulls = {size: _silhouettes(table, questionnaire) for size, table in head_shares.items()}
     distances = {}
     largest = {}
     for size, null in nulls.items():
@@ -311,9 +311,11 @@ def _check_terms(
             words = "indistinguishable from random heads of every size"
 
         words += ": silhouette of source against inverse terms " + number(float(value), ".2f")
-        for size, drawn in heads.items():
-            words += f"; {size} they have {number(float(np.median(drawn)), '.2f')} in the median, "
-            words += f"and {(drawn >= value).sum()} of {len(drawn)} have as much"
+        for size, silhouettes in heads.items():
+            words += (
+                f"; {size} they have {number(float(np.median(silhouettes)), '.2f')} in the median, "
+            )
+            words += f"and {(silhouettes >= value).sum()} of {len(silhouettes)} have as much"
             if len(questionnaire.scales) > 1:
                 reached = (largest[size] >= distances[size][scale.id]).sum()
                 words += f" ({reached} on one of the scales)"
@@ -349,7 +351,7 @@ def _check_trend(shares: pd.DataFrame, head_shares: pd.DataFrame) -> Iterator[tu
         return
 
     # a head whose normalised answers are the same for all intensifiers is not regular at all
-    drawn = regularity.fillna(0).to_numpy()
+    of_heads = regularity.fillna(0).to_numpy()
     if not np.isfinite(value):
         words = "once normalised, its answers are the same for all intensifiers."
         yield "", "trend", "!", words, value
@@ -357,10 +359,10 @@ def _check_trend(shares: pd.DataFrame, head_shares: pd.DataFrame) -> Iterator[tu
 
     words = (
         f"rank correlation with the intensifiers: source terms {number(rhos['source'], '.2f')}, "
-        f"inverse terms {number(rhos['inverse'], '.2f')}; {(drawn >= value).sum()} of {len(drawn)} "
-        "random heads are as regular."
+        f"inverse terms {number(rhos['inverse'], '.2f')}; {(of_heads >= value).sum()} of "
+        f"{len(of_heads)} random heads are as regular."
     )
-    yield "", "trend", "✓" if _is_rare(value, drawn) else "!", words, value
+    yield "", "trend", "✓" if _is_rare(value, of_heads) else "!", words, value
 
 
 def _check_agreeing(
