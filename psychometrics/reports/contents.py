@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import yaml
 
@@ -72,10 +73,8 @@ def make_table(
         if has_values:
             visible.append(Column(key=key, heading=heading, form=form))
 
-    rows = [
-        {str(key): _plain_value(value) for key, value in row.items()}
-        for row in frame.to_dict("records")
-    ]
+    cells = frame.astype(object).replace([np.inf, -np.inf], np.nan)
+    rows = cells.where(cells.notna(), None).to_dict("records")
     return Table(name=name, title=title, columns=visible, rows=rows, note=note)
 
 
@@ -84,15 +83,6 @@ def _show(name: str, frame: pd.DataFrame, **changes: Any) -> Table:
     form = _TABLES[name] | changes
     note = form.get("note", "").format(independent=INDEPENDENT)
     return make_table(name, form["title"], frame, form["columns"], note)
-
-
-def _plain_value(value: object) -> str | float | int | bool | None:
-    """Return a cell as JSON can hold it."""
-    if hasattr(value, "item"):
-        value = value.item()
-    if value is None or (isinstance(value, float) and not math.isfinite(value)):
-        return None
-    return value if isinstance(value, str | float | int | bool) else str(value)
 
 
 def report_profile(assessment: Assessment) -> Report:
