@@ -315,7 +315,7 @@ def _settings_of_asking(
         raise ParameterError(f"store: {store!r} is not a folder; name one, or a URL.")
 
     names = split_names(questionnaires)
-    loaded = pm.questionnaires.load_questionnaires(names)
+    loaded = pm.reports.assessments.load_with_scales(names)
     rivals = [] if against in ("nobody", "default") else pm.population(against)
     elsewhere = ("store", "dtype", "device")
     chosen_mode = pm.modes.mode_named(mode)

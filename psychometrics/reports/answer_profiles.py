@@ -22,7 +22,7 @@ from ..measures.styles import empty_answers, response_styles
 from ..questionnaires import Questionnaire
 from ..questionnaires.answers import IDENTITY
 from .agreement import agreement_table
-from .assessments import _load_with_scales
+from .assessments import load_with_scales
 from .rules import ENOUGH_RESPONDENTS, _item_means, flags, verdict
 
 # Number of simulated respondents for the alpha of a habit.
@@ -105,7 +105,7 @@ def assess_answers(
     check_columns(answers, IDENTITY, ["value"])
     answers = answers.copy(deep=False)
     answers.attrs = {}  # pandas copies them at every step
-    loaded = _load_with_scales(questionnaires, texts=False)
+    loaded = load_with_scales(questionnaires, texts=False)
     parts: dict[str, list[pd.DataFrame]] = {}
     for questionnaire in loaded:
         answered = answers[answers["questionnaire"] == questionnaire.id]

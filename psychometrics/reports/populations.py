@@ -21,7 +21,7 @@ from ..modes import identify
 from ..nulls.evidence import evidence, evidence_of_draws, jackknife, profiles, reached, resized
 from ..nulls.respondents import null_answers
 from ..questionnaires import Questionnaire
-from .assessments import _load_with_scales
+from .assessments import load_with_scales
 from .own_base import UntouchedBase, untouched_base
 from .rules import FEWEST_RESPONDENTS
 
@@ -111,7 +111,7 @@ def tabulate(
     """
     check_numbers(populations=populations, seed=seed)
     check_flags(standardised=standardised)
-    loaded = _load_with_scales(questionnaires)
+    loaded = load_with_scales(questionnaires)
     answers = ask(loaded, respondents, **asking)
     summary = answers.attrs["summary"]
     answers = answers[~answers["respondent_id"].isin(summary["failed"])]

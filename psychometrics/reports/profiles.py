@@ -28,7 +28,7 @@ from ..questionnaires import Questionnaire, Scale
 from ..questionnaires.prompts import prompts
 from ..store import key_of
 from .agreement import agreement_table
-from .assessments import Assessment, _load_with_scales
+from .assessments import Assessment, load_with_scales
 from .own_base import (
     _HEADS,
     UntouchedBase,
@@ -111,7 +111,7 @@ def assess(
     if not is_single and isinstance(questionnaires, Iterable):
         named = list(questionnaires)
 
-    loaded = _load_with_scales(named)
+    loaded = load_with_scales(named)
     arguments: dict[str, object] = {"model": str(model), "mode": mode, "against": against}
     arguments |= {"base": base, "questionnaires": [getattr(q, "id", str(q)) for q in named]}
     arguments["conditions"] = mask_conditions(conditions)
@@ -321,7 +321,7 @@ def judge_respondents(
     """
     check_columns(answers, ["respondent_id"])
     check_names(names=names)
-    loaded = _load_with_scales(questionnaires)
+    loaded = load_with_scales(questionnaires)
     respondents = answers["respondent_id"].unique()
     for name in names:
         check_choice(respondents, respondent=name)
@@ -354,7 +354,7 @@ def differences(
     """
     (_, baseline), *rivals = assessments.items()
     rows = []
-    for questionnaire in _load_with_scales(questionnaires):
+    for questionnaire in load_with_scales(questionnaires):
         for scale in questionnaire.scales:
             for name, rival in rivals:
                 row = {"questionnaire": questionnaire.id, "scale": scale.id, "model": name}
