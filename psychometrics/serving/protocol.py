@@ -180,13 +180,14 @@ def chunks(request: dict[str, Any], body: dict[str, Any]) -> Iterator[dict[str, 
             continue
 
         message = choice["message"]
+        deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
         if message.get("tool_calls"):
             calls = [call | {"index": k} for k, call in enumerate(message["tool_calls"])]
-            deltas = [{"tool_calls": calls}]
+            deltas.append({"tool_calls": calls})
         else:
-            deltas = [{"content": token} for token in _TOKEN.findall(message["content"])]
+            deltas += [{"content": token} for token in _TOKEN.findall(message["content"])]
 
-        deltas = [{"role": "assistant", "content": ""}, *deltas, {}]
+        deltas.append({})
         for number, delta in enumerate(deltas):
             piece = {"index": index, "delta": delta, "finish_reason": None}
             if number == len(deltas) - 1:
