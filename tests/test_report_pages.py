@@ -347,6 +347,15 @@ def test_the_limits_of_five_scales_together_are_those_of_one_in_a_hundred():
     np.testing.assert_allclose(scales["independent"], limits)
 
 
+def test_every_case_of_a_test_says_what_was_done_and_what_it_means():
+    for case, texts in five_tests._TEXTS["cases"].items():
+        meanings = {"meaning", "failed", "open", "not done", "passed"} & texts.keys()
+        assert texts["test"] in five_tests.QUESTIONS, case
+        assert texts["done"], case
+        assert "meaning" in meanings or {"failed", "passed"} <= meanings, case
+        assert texts.keys() <= {"test", "done", "nothing", *meanings}, case
+
+
 def test_answers_at_random_hardly_ever_pass_by_being_turned_round():
     statuses = []
     for seed in range(8):

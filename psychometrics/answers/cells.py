@@ -81,13 +81,10 @@ class _CellReader:
             kinds[group.index] = np.array([cell.kind for cell in cells], dtype=object)[code]
             values[group.index] = np.array([cell.value for cell in cells], dtype=float)[code]
 
-        ends = {
-            item: (min(options.values), max(options.values))
-            for item, options in self._options.items()
-        }
-        low, high = (
-            answers["item_id"].map({k: e[side] for k, e in ends.items()}) for side in (0, 1)
-        )
+        lowest = {item: min(options.values) for item, options in self._options.items()}
+        highest = {item: max(options.values) for item, options in self._options.items()}
+        low = answers["item_id"].map(lowest)
+        high = answers["item_id"].map(highest)
         answers = answers.assign(value=values, status="ok", lowest_option=low, highest_option=high)
         is_number = self._translate(answers, kinds, notes)
         outside = is_number & ~answers["value"].between(low, high)

@@ -225,21 +225,29 @@ def _compare(
     _write_files(report, figure, pages, cells, tables)
 
     lines = []
-    for name, assessment in comparison.assessments.items() if not pages else ():
-        lines += [name, *_flag_lines(assessment.flags)]
-    for row in tables["scores"].itertuples():
-        place = f"{row.mark} {row.questionnaire}, {row.scale}: {row.model}"
-        lines.append(f"{place} {_judged_score(row)}")
-    for row in comparison.differences.itertuples():
-        ends = _ends(row.low, row.high, "+.3f")
-        place = f"{row.questionnaire}, {row.scale}: {row.model}"
-        lines.append(f"{place} {row.difference:+.3f} ({ends}), {row.verdict}")
+    if not pages:
+        for name, assessment in comparison.assessments.items():
+            lines += [name, *_flag_lines(assessment.flags)]
+    lines += _comparison_lines(tables["scores"], comparison.differences)
     _print_report(report, lines, comparison.agreement, pages, as_json)
 
     for name, reason in comparison.failures.items():
         typer.echo(f"psychometrics: {name} could not be asked: {reason}", err=True)
 
     raise typer.Exit(1 if comparison.failures else 0)
+
+
+def _comparison_lines(scores, differences) -> list[str]:
+    """Return the scores of several models and their differences, line by line."""
+    lines = []
+    for row in scores.itertuples():
+        place = f"{row.mark} {row.questionnaire}, {row.scale}: {row.model}"
+        lines.append(f"{place} {_judged_score(row)}")
+    for row in differences.itertuples():
+        ends = _ends(row.low, row.high, "+.3f")
+        place = f"{row.questionnaire}, {row.scale}: {row.model}"
+        lines.append(f"{place} {row.difference:+.3f} ({ends}), {row.verdict}")
+    return lines
 
 
 @app.command("table", rich_help_panel=_PANEL)
@@ -323,7 +331,7 @@ def _settings_of_asking(
         raise ParameterError(f"store: {store!r} is not a folder; name one, or a URL.")
 
     names = split_names(questionnaires)
-    loaded = pm.questionnaires.load_questionnaires(names)
+    loaded = pm.reports.assessments.load_with_scales(names)
     rivals = [] if against in ("nobody", "default") else pm.population(against)
     elsewhere = ("store", "dtype", "device")
     chosen_mode = pm.modes.mode_named(mode)

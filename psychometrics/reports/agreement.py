@@ -113,10 +113,10 @@ def _agree(
     if respondent in usable.index:
         profiles = stats.zscore(usable.to_numpy(), axis=1)
         place = usable.index.get_loc(respondent)
-        others = np.delete(profiles, place, axis=0).mean(axis=0) / profiles.shape[1]
+        mean_of_others = np.delete(profiles, place, axis=0).mean(axis=0) / profiles.shape[1]
         dealt = np.random.default_rng(0).permuted(np.tile(profiles[place], (draws, 1)), axis=1)
-        row["with_others"] = profiles[place] @ others
-        row["null_with_others"] = np.quantile(dealt @ others, 0.95)
+        row["with_others"] = profiles[place] @ mean_of_others
+        row["null_with_others"] = np.quantile(dealt @ mean_of_others, 0.95)
 
     return row | {"note": "; ".join(notes)}
 

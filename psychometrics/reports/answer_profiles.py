@@ -22,7 +22,7 @@ from ..measures.styles import empty_answers, response_styles
 from ..questionnaires import Questionnaire
 from ..questionnaires.answers import IDENTITY
 from .agreement import agreement_table
-from .assessments import _load_with_scales
+from .assessments import load_with_scales
 from .rules import ENOUGH_RESPONDENTS, _item_means, flags, verdict
 
 # Probability that know-nothing respondents exceed a limit on any scale.
@@ -109,7 +109,7 @@ def assess_answers(
     check_columns(answers, IDENTITY, ["value"])
     answers = answers.copy(deep=False)
     answers.attrs = {}  # pandas copies them at every step
-    loaded = _load_with_scales(questionnaires, texts=False)
+    loaded = load_with_scales(questionnaires, texts=False)
     level = _ERROR / max(1, sum(len(questionnaire.scales) for questionnaire in loaded))
     parts: dict[str, list[pd.DataFrame]] = {}
     for questionnaire in loaded:

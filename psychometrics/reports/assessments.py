@@ -180,10 +180,27 @@ class Comparison(_Result):
         return self.first.questionnaires
 
 
-def _load_with_scales(
+def load_with_scales(
     questionnaires: str | Path | Questionnaire | Iterable, texts: bool = True
 ) -> list[Questionnaire]:
-    """Load questionnaires; refuse one without scales, which has no scores to judge."""
+    """Load questionnaires; refuse one without scales, which has no scores to judge.
+
+    Parameters
+    ----------
+    questionnaires : str, Path or Questionnaire, or several
+    texts : bool
+        As in :func:`psychometrics.load_questionnaire`.
+
+    Raises
+    ------
+    ParameterError
+        A questionnaire has no scales.
+
+    Examples
+    --------
+    >>> [questionnaire.id for questionnaire in load_with_scales(["gad7", "phq9"])]
+    ['gad7', 'phq9']
+    """
     loaded = load_questionnaires(questionnaires, texts)
     for questionnaire in loaded:
         if not questionnaire.scales:

@@ -185,8 +185,8 @@ def report_audit(findings: pd.DataFrame, title: str = "", command: str = "") -> 
     )
     rows = rows[[*columns, "case", "mark"]]
     results = make_table("findings", "All checks", rows, columns, note)
-    about = f"without the answers; printed lines: {len(statements)}, checks: {len(findings)}"
-    return Report(kind="audit", title=title, about=about, statements=statements, tests=[],
+    summary = f"without the answers; printed lines: {len(statements)}, checks: {len(findings)}"
+    return Report(kind="audit", title=title, about=summary, statements=statements, tests=[],
                   results=results, command=command)  # fmt: skip
 
 

@@ -71,17 +71,21 @@ def of_profile(asked: pd.DataFrame, questionnaires: Iterable[str]) -> pd.DataFra
     >>> of_profile(asked, ["gad7"]).loc[["B.1", "N.2"], "status"].tolist()
     ['known', 'missing']
     """
-    how = asked["how"]
-    known = describe_asking(how["mode"], questionnaires)
-    known["B.1"] = f"{how['model']}, revision {how['revision']}"
-    known["B.3"] = f"conditions: {how['conditions']}; precision: {how['precision']}"
-    known["E.2"] = f"left out, as refused or unreadable: {how['refused or unreadable']}"
-    known["F.1"] = _PAGE
-    known["N.1"] = how.get("null respondents", "the same answers dealt to other items at random")
-    if "controls" in how:
-        known["N.2"] = f"{how['controls']} (see the five tests)"
+    conditions = asked["how"]
+    answered = describe_asking(conditions["mode"], questionnaires)
+    answered["B.1"] = f"{conditions['model']}, revision {conditions['revision']}"
+    answered["B.3"] = (
+        f"conditions: {conditions['conditions']}; precision: {conditions['precision']}"
+    )
+    answered["E.2"] = f"left out, as refused or unreadable: {conditions['refused or unreadable']}"
+    answered["F.1"] = _PAGE
+    answered["N.1"] = conditions.get(
+        "null respondents", "the same answers dealt to other items at random"
+    )
+    if "controls" in conditions:
+        answered["N.2"] = f"{conditions['controls']} (see the five tests)"
 
-    return checklist(known)
+    return checklist(answered)
 
 
 def of_answers(answers: pd.DataFrame) -> pd.DataFrame:
@@ -103,11 +107,11 @@ def of_answers(answers: pd.DataFrame) -> pd.DataFrame:
     respondents = answers["respondent_id"].nunique()
     runs = answers[["respondent_id", "run"]].drop_duplicates().shape[0]
     left_out = int((answers["status"] != "ok").sum())
-    known = _placebos(answers["questionnaire"].unique())
-    known["E.2"] = f"answers that are missing or cannot be read: {left_out} (see What was read)"
-    known["N.1"] = "random answers, and respondents with nothing but a habit"
-    known["N.3"] = f"{respondents} respondents; {runs} runs, averaged for each respondent"
-    return checklist(known)
+    answered = _placebos(answers["questionnaire"].unique())
+    answered["E.2"] = f"answers that are missing or cannot be read: {left_out} (see What was read)"
+    answered["N.1"] = "random answers, and respondents with nothing but a habit"
+    answered["N.3"] = f"{respondents} respondents; {runs} runs, averaged for each respondent"
+    return checklist(answered)
 
 
 def describe_asking(mode: str, questionnaires: Iterable[str]) -> dict[str, str]:
@@ -119,21 +123,21 @@ def describe_asking(mode: str, questionnaires: Iterable[str]) -> dict[str, str]:
     'no state is kept'
     """
     names = list(questionnaires)
-    known = _placebos(names)
+    answered = _placebos(names)
     if mode == "file":
-        return known
+        return answered
 
-    known["A.2"] = "fully automated"
-    known["C.1"] = f"psychometrics prompts {names[0]} --mode {mode} prints them; others likewise"
+    answered["A.2"] = "fully automated"
+    answered["C.1"] = f"psychometrics prompts {names[0]} --mode {mode} prints them; others likewise"
 
     if mode in _LOCAL:
-        known["B.2"] = f"weights on this machine, mode {mode}, a separate call for each prompt"
-        known["B.5"] = "no state is kept"
-        known["C.2"] = "none"
+        answered["B.2"] = f"weights on this machine, mode {mode}, a separate call for each prompt"
+        answered["B.5"] = "no state is kept"
+        answered["C.2"] = "none"
     else:
-        known["B.2"] = f"mode {mode}"
+        answered["B.2"] = f"mode {mode}"
 
-    return known
+    return answered
 
 
 def _placebos(questionnaires: Iterable[str]) -> dict[str, str]:

@@ -46,8 +46,8 @@ def compare_respondents(answers: pd.DataFrame, questionnaires, names: Sequence[s
     5
     """
     assessments = judge_respondents(answers, questionnaires, names)
-    read = answers.attrs.get("summary", {}).get("read")
-    return _compare(assessments, {}, pd.DataFrame(read) if read else None)
+    notes = answers.attrs.get("summary", {}).get("read")
+    return _compare(assessments, {}, pd.DataFrame(notes) if notes else None)
 
 
 def _compare(

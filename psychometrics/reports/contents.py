@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import yaml
 
@@ -65,18 +66,16 @@ def make_table(
     >>> [column.heading for column in table.columns], table.rows
     (['first'], [{'a': 0.5, 'b': None}])
     """
-    shown = []
+    visible = []
     for key, spec in columns.items():
         heading, form = (spec, "") if isinstance(spec, str) else spec
         has_values = key in frame and (frame[key].notna() & (frame[key].astype(object) != "")).any()
         if has_values:
-            shown.append(Column(key=key, heading=heading, form=form))
+            visible.append(Column(key=key, heading=heading, form=form))
 
-    rows = [
-        {str(key): _plain_value(value) for key, value in row.items()}
-        for row in frame.to_dict("records")
-    ]
-    return Table(name=name, title=title, columns=shown, rows=rows, note=note)
+    cells = frame.astype(object).replace([np.inf, -np.inf], np.nan)
+    rows = cells.where(cells.notna(), None).to_dict("records")
+    return Table(name=name, title=title, columns=visible, rows=rows, note=note)
 
 
 def _show(name: str, frame: pd.DataFrame, **changes: Any) -> Table:
@@ -84,15 +83,6 @@ def _show(name: str, frame: pd.DataFrame, **changes: Any) -> Table:
     form = _TABLES[name] | changes
     note = form.get("note", "").format(independent=INDEPENDENT)
     return make_table(name, form["title"], frame, form["columns"], note)
-
-
-def _plain_value(value: object) -> str | float | int | bool | None:
-    """Return a cell as JSON can hold it."""
-    if hasattr(value, "item"):
-        value = value.item()
-    if value is None or (isinstance(value, float) and not math.isfinite(value)):
-        return None
-    return value if isinstance(value, str | float | int | bool) else str(value)
 
 
 def report_profile(assessment: Assessment) -> Report:
@@ -123,8 +113,8 @@ def report_profile(assessment: Assessment) -> Report:
         norms = frames["norms"]
         keys = zip(norms["questionnaire"], norms["scale"], strict=True)
         titles = _scale_titles(assessment.questionnaires)
-        about = [f"{assessment.short_title(key[0])}, {titles[key]}" for key in keys]
-        frames["norms"] = norms.assign(about=about)
+        names_of_scales = [f"{assessment.short_title(key[0])}, {titles[key]}" for key in keys]
+        frames["norms"] = norms.assign(about=names_of_scales)
 
     names = ("norms", "flags", "agreement", "kernel", "sizes", "rules", "asked")
     return Report(
@@ -149,10 +139,10 @@ def _statements(assessments: Mapping[str, Assessment]) -> list[Statement]:
             readings = read_questionnaire(assessment, questionnaire.id)
             title = questionnaire.short_title
             worst = min(readings, key=lambda each: order.index(each.case))
-            about = title if len(assessments) == 1 else f"{name}, {title}"
+            place = title if len(assessments) == 1 else f"{name}, {title}"
             text = state_questionnaire(title, readings)
             statements.append(
-                Statement(about=about, case=worst.case, verdict=worst.verdict, text=text)
+                Statement(about=place, case=worst.case, verdict=worst.verdict, text=text)
             )
 
     return statements
@@ -168,14 +158,14 @@ def _results(assessments: Mapping[str, Assessment]) -> Table:
             scores = assessment.scores
             scores = scores[scores["questionnaire"] == questionnaire.id]
             for reading, (_, row) in zip(readings, scores.iterrows(), strict=True):
-                about = {"about": questionnaire.short_title, "verdict": reading.verdict}
-                about |= {"case": reading.case, "reason": reading.reason, "model": name}
-                about["scale_title"] = row["title"]
-                about["interval"] = _interval(row["low"], row["high"])
+                reading_of_row = {"about": questionnaire.short_title, "verdict": reading.verdict}
+                reading_of_row |= {"case": reading.case, "reason": reading.reason, "model": name}
+                reading_of_row["scale_title"] = row["title"]
+                reading_of_row["interval"] = _interval(row["low"], row["high"])
                 if to_prompts and reading.drawn:
-                    about["impostors"] = f"{reading.impostors} of {reading.drawn}"
+                    reading_of_row["impostors"] = f"{reading.impostors} of {reading.drawn}"
 
-                rows.append({**row.to_dict(), **about})
+                rows.append({**row.to_dict(), **reading_of_row})
 
     frame = pd.DataFrame(rows)
     frame["mark"] = frame["case"].map(_MARKS).fillna("!")
@@ -293,25 +283,25 @@ def report_comparison(comparison: Comparison, command: str = "") -> Report:
 
 def _state_gaps(gaps: pd.DataFrame, assessments: Mapping[str, Assessment]) -> list[Statement]:
     """Return the statements about differences; scales of one verdict share one."""
-    first = next(iter(assessments))
+    baseline = next(iter(assessments))
     crossed = {
         (name, row.questionnaire, row.scale)
         for name, assessment in assessments.items()
         for row in assessment.scores[assessment.scores["mark"] == "✗"].itertuples()
     }
     unread = [
-        ", ".join(n for n in (first, row.model) if (n, row.questionnaire, row.scale) in crossed)
+        ", ".join(n for n in (baseline, row.model) if (n, row.questionnaire, row.scale) in crossed)
         for row in gaps.itertuples()
     ]
     keys = ["model", "about", "verdict", "unread"]
     statements = []
-    for (model, about, verdict, names), rows in gaps.assign(unread=unread).groupby(
+    for (model, title, verdict, names), rows in gaps.assign(unread=unread).groupby(
         keys, sort=False
     ):
-        text = state_differences(rows, first, model, names.split(", ") if names else ())
+        text = state_differences(rows, baseline, model, names.split(", ") if names else ())
         case = "passes" if text.startswith("You may") else "as impostors"
         statements.append(
-            Statement(about=f"{model}, {about}", case=case, verdict=verdict, text=text)
+            Statement(about=f"{model}, {title}", case=case, verdict=verdict, text=text)
         )
 
     return statements
@@ -357,9 +347,9 @@ def report_answers(
     scales = _join_bias(tables)
     respondents = answers["respondent_id"].nunique()
     runs = answers[["respondent_id", "run"]].drop_duplicates().shape[0]
-    about = [f"{respondents} respondents", ", ".join(titles.values())]
+    parts = [f"{respondents} respondents", ", ".join(titles.values())]
     if runs > respondents:
-        about.insert(1, f"{runs} runs, averaged for each respondent")
+        parts.insert(1, f"{runs} runs, averaged for each respondent")
 
     cases = [_read_alpha(row) for _, row in scales.iterrows()]
     statements = []
@@ -381,7 +371,7 @@ def report_answers(
     return Report(
         kind="answers",
         title=name,
-        about=" · ".join(about),
+        about=" · ".join(parts),
         statements=statements,
         tests=examine_answers(tables, titles),
         results=_results_of_answers(scales, titles, cases),

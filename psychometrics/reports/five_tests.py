@@ -6,33 +6,28 @@ not done says which command does it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import yaml
 
 from ..formats import number
 from ..measures.norms import compare_means
+from .assessments import Assessment
 from .controls import _EMPTY_ID, _EMPTY_ITEM
 from .report import NamedTest
 from .sentences import join_words, read_questionnaire, show_p
 
-if TYPE_CHECKING:
-    from .assessments import Assessment
-
-QUESTIONS = {
-    "impostor": "Do models that know nothing score the same?",
-    "weather": "Does a questionnaire about the weather score the same?",
-    "ten runs": "Are the runs counted as people?",
-    "turn it round": "Do the answers follow the content if the options or items are turned round?",
-    "twin": "Does a model that was trained apart answer alike?",
-}
+_TEXTS = yaml.safe_load(
+    (Path(__file__).parent / "templates" / "five_tests.yml").read_text(encoding="utf-8")
+)
+QUESTIONS: dict[str, str] = _TEXTS["questions"]
 """What each test asks, by its name."""
 _SEVERITY = ("failed", "open", "not done", "passed", "not needed")
 _PLACEBO = "placebo_weather"
 _NEW_PLACEBO = "psychometrics new-questionnaire my-weather.csv"
-_WEATHER = "If the weather scores the same, a score is not about what its name says."
 _MOST_LISTED = 6  # of more models, each test shows how many pass and fail
 
 
@@ -78,15 +73,17 @@ def examine_models(assessments: Mapping[str, Assessment]) -> list[NamedTest]:
 
 
 def _test(
-    name: str, status: str, done: str, results: list[str], meaning: str, command: str = ""
+    case: str, status: str, results: Sequence[str] = (), command: str = "", **values: object
 ) -> NamedTest:
+    """Return a test in the words of its case, in whose place ``values`` are filled in."""
+    texts = _TEXTS["cases"][case]
     return NamedTest(
-        name=name,
-        question=QUESTIONS[name],
+        name=texts["test"],
+        question=QUESTIONS[texts["test"]],
         status=status,
-        done=done,
-        results=results,
-        meaning=meaning,
+        done=texts["done"].format(**values),
+        results=list(results) or [texts["nothing"]],
+        meaning=(texts.get(status) or texts["meaning"]).format(**values),
         command=command,
     )
 
@@ -132,15 +129,8 @@ def _impostors_by_heads(assessment: Assessment) -> NamedTest:
     base = assessment.base
     heads = assessment.null_items["respondent_id"].nunique() if len(assessment.null_items) else 0
     if base is None or not base.is_own:
-        return _test(
-            "impostor",
-            "not done",
-            f"{heads} impostors were built on MiniLM, which is not this model's base.",
-            ["The model was not compared with models that know nothing on its own base."],
-            "Until then, nothing separates its score from the method. Name the network from which "
-            "it was trained.",
-            assessment.command(base="FOLDER"),
-        )
+        command = assessment.command(base="FOLDER")
+        return _test("impostors on another base", "not done", (), command, heads=heads)
 
     results: list[str] = []
     for questionnaire, scales in assessment.scores.groupby("questionnaire", sort=False):
@@ -151,14 +141,7 @@ def _impostors_by_heads(assessment: Assessment) -> NamedTest:
     results += _compare_terms(assessment)
     is_judged = assessment.flags["check"].isin(["terms", "score"])
     status = _worst(assessment.flags.loc[is_judged, "mark"])
-    meaning = "A score that impostors reach cannot be told from the method."
-    if status == "passed":
-        meaning = "The score is not explained by the network and the questions alone."
-    done = (
-        f"{heads} models with a random answering layer {base.description} answered the same "
-        "prompts. They are as decided as this model."
-    )
-    return _test("impostor", status, done, results, meaning)
+    return _test("impostors", status, results, heads=heads, base=base.description)
 
 
 def _compare_terms(assessment: Assessment) -> list[str]:
@@ -188,16 +171,8 @@ def _impostors_by_deals(assessment: Assessment) -> NamedTest:
     if status == "not done" and (marks == "✓").any():
         status = "open"
 
-    meanings = {
-        "failed": "Somebody who answers without reading would give such answers.",
-        "passed": "The answers depend on what the items say.",
-        "open": "Some answers depend on what the items say; the others cannot be tested so.",
-        "not done": "A questionnaire with reversed items can be tested in this way.",
-    }
-    done = "The same answers were dealt to the items at random, 999 times."
-    results = results or ["No questionnaire was answered."]
     command = "psychometrics questionnaires" if status in ("not done", "open") else ""
-    return _test("impostor", status, done, results, meanings[status], command)
+    return _test("dealt answers", status, results, command)
 
 
 def _weather(assessment: Assessment) -> NamedTest:
@@ -215,34 +190,29 @@ def _weather(assessment: Assessment) -> NamedTest:
         elif assessment.settings:
             questionnaires = assessment.settings["questionnaires"]
             command = assessment.command(questionnaires=[*questionnaires, _PLACEBO])
-        done = (
-            _why_without_controls(assessment)
-            or "No questionnaire about the weather was asked beside these."
-        )
-        return _test("weather", "not done", done, ["Not known."], _WEATHER, command)
+        reason = _why_without_controls(assessment)
+        case = "weather without controls" if reason else "no weather"
+        return _test(case, "not done", (), command, reason=reason)
 
     sizes = scores["score"].abs()
     placebo = scores.loc[[sizes[is_placebo].idxmax()]]
     (name,) = _name_scales(assessment, placebo)
     results = [f"{name}: {number(placebo['score'].iloc[0], '.3f')}."]
     is_nearer = ~is_placebo & (sizes <= sizes[is_placebo].max())
+    if not to_prompts:
+        return _test("weather of items", "open", results)
+
     status = "open"
-    meaning = _WEATHER
-    if to_prompts and is_nearer.any():
+    ends = scores[["low", "high"]].abs()
+    nearest = ends.min(axis=1).where(scores["low"] * scores["high"] > 0, 0.0)
+    if is_nearer.any():
         status = "failed"
-        meaning = "A questionnaire about nothing scores as far from zero as a real one."
         names = _name_scales(assessment, scores[is_nearer])
         results.append(f"No farther from zero: {'; '.join(names)}.")
-    elif to_prompts:
-        ends = scores[["low", "high"]].abs()
-        nearest = ends.min(axis=1).where(scores["low"] * scores["high"] > 0, 0.0)
-        meaning = "Every real scale scores farther from zero, but the intervals overlap."
-        if nearest[~is_placebo].min() > ends[is_placebo].max(axis=None):
-            status = "passed"
-            meaning = "Every real scale scores farther from zero than the placebo."
+    elif nearest[~is_placebo].min() > ends[is_placebo].max(axis=None):
+        status = "passed"
 
-    done = "A questionnaire of the same form about nothing was asked in the same way."
-    return _test("weather", status, done, results, meaning)
+    return _test("weather of prompts", status, results)
 
 
 def _why_without_controls(assessment: Assessment) -> str:
@@ -259,21 +229,14 @@ def _weather_by_controls(assessment: Assessment) -> NamedTest:
     names = _name_scales(assessment, flags)
     results = [f"{name}: {words}" for name, words in zip(names, flags["words"], strict=True)]
     results += _read_empty_item(assessment)
-    differ = flags["mark"] == "✓"
+    marks = set(flags["mark"])
     status = "open"
-    meaning = "Some scales differ from the weather. The others are answered as if about nothing."
-    if differ.all():
+    if marks == {"✓"}:
         status = "passed"
-        meaning = "The answers depend on what the items are about."
-    elif (flags["mark"] == "!").all():
+    elif marks == {"!"}:
         status = "failed"
-        meaning = "No scale differs clearly from statements about nothing in a model."
 
-    done = (
-        "Seven statements that the weather is wet, seven that it is dry and an empty item were "
-        "mixed with the items, with the same instructions and options."
-    )
-    return _test("weather", status, done, results, meaning)
+    return _test("weather of controls", status, results)
 
 
 def _read_empty_item(assessment: Assessment) -> list[str]:
@@ -305,7 +268,9 @@ def _ten_runs(assessment: Assessment) -> NamedTest:
     """Count a model as one respondent, and say what counting its runs as people would give."""
     runs = assessment.runs
     if runs is None or runs["runs"].max() < 2:
-        return _single_run(assessment)
+        if assessment.mode == "chat":
+            return _test("chat asked once", "not done", (), assessment.command(runs=10))
+        return _test("asked once", "not needed")
 
     number_of_runs = int(runs["runs"].max())
     results = []
@@ -325,35 +290,8 @@ def _ten_runs(assessment: Assessment) -> NamedTest:
             )
         results.append(text)
 
-    meaning = (
-        "More runs shrink the error of this model's score. They say nothing about other models."
-    )
-    if overcounted:
-        meaning = (
-            "Counted as people, these runs would differ from people; as one model they do not."
-        )
-    done = f"The model was asked {number_of_runs} times and counts as one respondent."
-    return _test("ten runs", "passed", done, results, meaning)
-
-
-def _single_run(assessment: Assessment) -> NamedTest:
-    """Describe the ten-runs test of a model that was asked once."""
-    if assessment.mode != "chat":
-        return _test(
-            "ten runs",
-            "not needed",
-            "The model was asked once; asked again, it gives the same answers.",
-            ["It counts as one respondent."],
-            "No number of runs makes several respondents of one model.",
-        )
-    return _test(
-        "ten runs",
-        "not done",
-        "The model was asked once.",
-        ["How much its scores vary from run to run is not known."],
-        "Runs show how repeatable a score is. Ten runs are not ten people.",
-        assessment.command(runs=10),
-    )
+    case = "runs that differ as people" if overcounted else "runs"
+    return _test(case, "passed", results, runs=number_of_runs)
 
 
 def _first_norm(assessment: Assessment, row: pd.Series) -> pd.Series | None:
@@ -370,14 +308,7 @@ def _first_norm(assessment: Assessment, row: pd.Series) -> pd.Series | None:
 def _turned_terms(assessment: Assessment) -> NamedTest:
     """Compare the response to opposite terms with their difference."""
     status, results = _read_check(assessment, "agreeing")
-    meanings = {
-        "failed": "The model says yes, or no, to a thing and to its opposite.",
-        "passed": "The model answers opposite words in opposite ways more than alike.",
-        "not done": "The items have no opposite words to compare.",
-    }
-    done = "Every item was asked with the opposite words, too."
-    results = results or ["No questionnaire has words of both kinds."]
-    return _test("turn it round", status, done, results, meanings[status])
+    return _test("opposite words", status, results)
 
 
 def _turned_options(assessment: Assessment) -> NamedTest:
@@ -387,30 +318,20 @@ def _turned_options(assessment: Assessment) -> NamedTest:
     if assessment.mode == "options" and conditions.get("permutations", "cyclic") == "cyclic":
         if (_of_check(assessment, "content")["value"] == 0).any():
             status = "failed"  # one answer to every item follows no content
+        elif not results:
+            status = "open"
 
-        return _test(
-            "turn it round",
-            status if results or status == "failed" else "open",
-            "Each item was asked with its options in every rotation, which was averaged.",
-            results or ["No item is reversed."],
-            "A preference for a place in the list is averaged out; a habit of agreeing is not.",
-        )
+        return _test("rotated options", status, results)
 
     if len(_of_check(assessment, "turned")):
         return _turned_by_controls(assessment)
 
     setting = "permutations" if assessment.mode == "options" else "order"
     is_without = assessment.mode == "chat" and not assessment.settings.get("controls")
-    again = {"controls": True} if is_without else {setting: "reversed"}
-    return _test(
-        "turn it round",
-        "not done",
-        _why_without_controls(assessment) or "The options were shown in one order.",
-        results or ["No item is reversed."],
-        "A model that reports a place in the list turns its answers round with the options. Ask "
-        "again in the reverse order, and compare.",
-        assessment.command(**again),
-    )
+    command = assessment.command(**({"controls": True} if is_without else {setting: "reversed"}))
+    reason = _why_without_controls(assessment)
+    case = "options without controls" if reason else "options in one order"
+    return _test(case, "not done", results, command, reason=reason)
 
 
 def _turned_by_controls(assessment: Assessment) -> NamedTest:
@@ -422,26 +343,22 @@ def _turned_by_controls(assessment: Assessment) -> NamedTest:
     same = _of_check(assessment, "content").query("value == 0")["questionnaire"]
     weather = _of_check(assessment, "weather").query("mark == '✓'")["questionnaire"]
     has_one_answer = not set(same) <= set(weather)  # other statements got other answers
-    meaning = "The answers stay with the words of the options, wherever these are in the list."
-    status = "passed"
+    status = "failed"
+    reason = ""
     if (turned == "✗").any():
-        status = "failed"
-        meaning = "It reports places in the list: its answers turn round with the options."
+        reason = "It reports places in the list: its answers turn round with the options."
     elif has_one_answer:
-        status = "failed"
-        meaning = "It gives the same answer to every item, so nothing follows the content."
+        reason = "It gives the same answer to every item, so nothing follows the content."
     elif leans:
-        status = "failed"
-        meaning = "It leans to one end of the options, whatever the item says."
+        reason = "It leans to one end of the options, whatever the item says."
     elif (turned == "!").any():
-        status = "failed"
-        meaning = "Turned round, the answers are no nearer to the first ones than chance brings."
+        reason = "Turned round, the answers are no nearer to the first ones than chance brings."
     elif (turned == "–").any():
         status = "open"
-        meaning = "Too few answers can show it; ask a longer questionnaire."
+    else:
+        status = "passed"
 
-    done = "Every item was asked again with its options in the reverse order."
-    return _test("turn it round", status, done, results + leaning, meaning)
+    return _test("options turned round", status, results + leaning, reason=reason)
 
 
 def _twin(assessment: Assessment) -> NamedTest:
@@ -450,15 +367,7 @@ def _twin(assessment: Assessment) -> NamedTest:
     has_others = agreement is not None and "with_others" in agreement
     compared = agreement.dropna(subset="with_others") if has_others else pd.DataFrame()
     if not len(compared):
-        return _test(
-            "twin",
-            "not done",
-            "It was not compared with a model that was trained apart.",
-            ["Not known."],
-            "A score is a model's own only if a twin repeats it: the same network, trained with "
-            "other sentences in another order. Runs, versions and families are not twins.",
-            assessment.command(against="TWIN"),
-        )
+        return _test("no twin", "not done", (), assessment.command(against="TWIN"))
 
     results = [
         f"{assessment.short_title(row.questionnaire)}: its items correlate "
@@ -467,16 +376,8 @@ def _twin(assessment: Assessment) -> NamedTest:
         f"{number(row.agreement, '.2f')})."
         for row in compared.itertuples()
     ]
-    status = "failed"
-    meaning = "Models that were trained apart answer otherwise: the score is not one of the task."
-    if (compared["with_others"] > compared["null_with_others"]).all():
-        status = "passed"
-        meaning = (
-            "The pattern of its answers is repeatable. That does not show what it measures: twins "
-            "agree about placebos, too."
-        )
-    done = "Its item scores were correlated with those of models that were trained apart."
-    return _test("twin", status, done, results, meaning)
+    repeats = compared["with_others"] > compared["null_with_others"]
+    return _test("twins", "passed" if repeats.all() else "failed", results)
 
 
 def examine_answers(
@@ -491,11 +392,9 @@ def examine_answers(
     titles : mapping of str to str
         Short titles of the questionnaires, by id.
     """
-    done = "The file has no answers to a questionnaire about nothing."
-    weather = _test("weather", "not done", done, ["Not known."], _WEATHER, _NEW_PLACEBO)
+    weather = _test("no weather in a file", "not done", (), _NEW_PLACEBO)
     if any("placebo" in name for name in titles):
-        done = "The file has answers to a questionnaire about nothing."
-        weather = _test("weather", "open", done, ["See its row in the table."], _WEATHER)
+        weather = _test("weather in a file", "open")
 
     return [
         _impostors_of_answers(tables["scales"]),
@@ -509,52 +408,35 @@ def examine_answers(
 def _impostors_of_answers(scales: pd.DataFrame) -> NamedTest:
     """Compare alpha with what random answers and habits reach."""
     scales = scales.dropna(subset="alpha")
-    done = "Random answers, and respondents with nothing but a habit, were scored in the same way."
     if not len(scales):
-        meaning = "Alpha needs three respondents that differ, and two items."
-        return _test("impostor", "not done", done, ["No scale has an alpha."], meaning)
+        return _test("no alpha", "not done")
 
     results = [
         f"{row.title}: alpha {number(row.alpha, '.2f')} (random answers reach "
         f"{number(row.independent, '.2f')}, habits {number(row.habit, '.2f')})"
         for row in scales.itertuples()
     ]
-    status = "failed"
-    meaning = "An alpha within reach of random answers or habits is not evidence of a trait."
-    if (scales["alpha"] > scales[["independent", "habit"]].max(axis=1)).all():
-        status = "passed"
-        meaning = "Respondents differ consistently; in what is not shown."
-    return _test("impostor", status, done, results, meaning)
+    passes = scales["alpha"] > scales[["independent", "habit"]].max(axis=1)
+    return _test("alphas", "passed" if passes.all() else "failed", results)
 
 
 def _runs_of_answers(runs: pd.DataFrame) -> NamedTest:
     """Say how many respondents the rows are worth."""
     if not len(runs):
-        done = "Each respondent was asked once."
-        results = ["Rows are respondents."]
-        return _test("ten runs", "not needed", done, results, "Nothing is counted twice.")
+        return _test("respondents asked once", "not needed")
 
     results = [
         f"{row.title}: {row.rows} rows of {row.units} respondents"
         + ("" if np.isnan(row.effective) else f" are worth {number(row.effective, '.1f')} rows")
         for row in runs.itertuples()
     ]
-    done = "The runs of each respondent were averaged; the respondent is the unit."
-    meaning = "A thousand runs of one model say nothing about other models."
-    return _test("ten runs", "passed", done, results, meaning)
+    return _test("runs in a file", "passed", results)
 
 
 def _turned_answers(bias: pd.DataFrame) -> NamedTest:
     """Compare answers to plain-keyed items with answers to reversed items."""
     if not len(bias):
-        return _test(
-            "turn it round",
-            "not done",
-            "No scale has items of both kinds and three respondents.",
-            ["Not known."],
-            "Where all items are keyed alike, agreeing with everything raises alpha.",
-            "psychometrics questionnaires",
-        )
+        return _test("no reversed items", "not done", (), "psychometrics questionnaires")
 
     results = [
         f"{row.title}: {number(row.bias, '.0%')} of the differences are bias (random "
@@ -562,45 +444,24 @@ def _turned_answers(bias: pd.DataFrame) -> NamedTest:
         f"{number(row.alpha, '.2f')}, unreversed {number(row.alpha_raw, '.2f')}"
         for row in bias.itertuples()
     ]
+    status = "passed"
     if (bias["alpha_raw"] >= bias["alpha"]).any():
         status = "failed"
-        meaning = (
-            "An alpha that is as high without reversing any answer is not evidence of a trait."
-        )
     elif (bias["bias"] >= bias["random_low"]).any():
         status = "open"
-        meaning = "Reversing raises alpha, but answers at random have as small a share of bias."
-    else:
-        status = "passed"
-        meaning = (
-            "Reversing the answers to reversed items raises alpha, as a trait would, and more than "
-            "in answers at random."
-        )
-    return _test(
-        "turn it round", status, "Plain and reversed items were compared.", results, meaning
-    )
+    return _test("reversed items", status, results)
 
 
 def _twins_of_answers(agreement: pd.DataFrame, titles: Mapping[str, str]) -> NamedTest:
     """Compare the agreement of respondents with permuted respondents."""
     agreement = agreement.dropna(subset="agreement")
-    done = "Each respondent's answers were permuted over the items."
     if not len(agreement):
-        results = ["Agreement needs two independent respondents."]
-        meaning = "A score is a respondent's only if one that was trained apart repeats it."
-        return _test("twin", "not done", done, results, meaning)
+        return _test("single respondent", "not done")
 
     results = [
         f"{titles[row.questionnaire]}: respondents agree {number(row.agreement, '.2f')} (permuted "
         f"up to {number(row.null, '.2f')})"
         for row in agreement.itertuples()
     ]
-    status = "failed"
-    meaning = "They do not agree about the items more than permuted answers."
-    if (agreement["agreement"] > agreement["null"]).all():
-        status = "passed"
-        meaning = (
-            "They agree about the items. This counts only if they were trained apart; runs, "
-            "versions and families were not."
-        )
-    return _test("twin", status, done, results, meaning)
+    repeats = agreement["agreement"] > agreement["null"]
+    return _test("respondents", "passed" if repeats.all() else "failed", results)

@@ -127,8 +127,8 @@ def draw_scores(result: Assessment | Comparison) -> Picture | None:
     if isinstance(result, Comparison):
         assessments = result.assessments
 
-    first = next(iter(assessments.values()))
-    rows = first.scale_names
+    assessment = next(iter(assessments.values()))
+    rows = assessment.scale_names
 
     def with_rows(table: pd.DataFrame) -> pd.DataFrame:
         keys = zip(table["questionnaire"], table["scale"], strict=True) if len(table) else ()
@@ -144,16 +144,16 @@ def draw_scores(result: Assessment | Comparison) -> Picture | None:
         nulls = nulls.drop_duplicates(["questionnaire", "scale", "who"])
 
     people = None
-    if len(assessments) == 1 and first.norms is not None:
-        people = with_rows(first.norms)[["row", "norm_mean", "norm_sd"]].drop_duplicates("row")
+    if len(assessments) == 1 and assessment.norms is not None:
+        people = with_rows(assessment.norms)[["row", "norm_mean", "norm_sd"]].drop_duplicates("row")
         people.columns = ["row", "mean", "sd"]
 
-    to_prompts = first.base is not None
+    to_prompts = assessment.base is not None
     null = "models that know nothing" if to_prompts else "the same answers dealt at random"
     unit = "score (mean weight of words)" if to_prompts else "score"
     with _figure_style():
         strip = needed("psychometrics.figures").strip
-        figure = strip(points, with_rows(nulls), with_rows(first.others), people, unit, null)
+        figure = strip(points, with_rows(nulls), with_rows(assessment.others), people, unit, null)
 
     described = [
         f"{row.row}: {row.who} {number(row.score, '.3f')} ({number(row.low, '.3f')} to "
@@ -185,19 +185,19 @@ def draw_alphas(scales: pd.DataFrame, titles: dict[str, str]) -> Picture | None:
     titles : dict of str
         Short titles of the questionnaires, by id.
     """
-    known = scales.dropna(subset="alpha")
-    if known.empty:
+    scales = scales.dropna(subset="alpha")
+    if scales.empty:
         return None
 
-    rows = [f"{titles[row.questionnaire]}, {row.title}" for row in known.itertuples()]
+    rows = [f"{titles[row.questionnaire]}, {row.title}" for row in scales.itertuples()]
     figures = needed("psychometrics.figures")
     with _figure_style():
-        figure = figures.alphas_over_chance(known.assign(row=rows))
+        figure = figures.alphas_over_chance(scales.assign(row=rows))
 
     described = [
-        f"{row}: alpha {number(one.alpha, '.2f')}, random answers reach "
-        f"{number(one.independent, '.2f')}, habits {number(one.habit, '.2f')}"
-        for row, one in zip(rows, known.itertuples(), strict=True)
+        f"{row}: alpha {number(scale.alpha, '.2f')}, random answers reach "
+        f"{number(scale.independent, '.2f')}, habits {number(scale.habit, '.2f')}"
+        for row, scale in zip(rows, scales.itertuples(), strict=True)
     ]
     caption = "An alpha within a grey bar is within reach of respondents that know nothing."
     return picture(figure, caption, f"{'; '.join(described)}.")
@@ -259,10 +259,10 @@ def write_page(
             write_text(page, text)
             continue
 
-        with writing(page), replacing(page) as part, tempfile.TemporaryDirectory() as folder:
+        with writing(page), replacing(page) as unfinished, tempfile.TemporaryDirectory() as folder:
             source = Path(folder) / "page.html"
             source.write_text(text, encoding="utf-8")
-            print_page(source.as_uri(), part.absolute(), Path(folder) / "browser")
+            print_page(source.as_uri(), unfinished.absolute(), Path(folder) / "browser")
 
 
 def render_page(report: Report, figure: Picture | None, stem: str, notebook: str = "{}") -> str:
@@ -339,11 +339,11 @@ def _cells(table: Table) -> list[list[str]]:
     rows = [[column.heading for column in table.columns]]
     for row in table.rows:
         values = [row[column.key] for column in table.columns]
-        shown = [
+        texts = [
             "" if value is None else number(value, column.form)
             for value, column in zip(values, table.columns, strict=True)
         ]
-        rows.append([" ".join(text.split()) for text in shown])
+        rows.append([" ".join(text.split()) for text in texts])
 
     return rows
 

@@ -21,7 +21,7 @@ from ..modes import identify
 from ..nulls.evidence import evidence, evidence_of_draws, jackknife, profiles, reached, resized
 from ..nulls.respondents import null_answers
 from ..questionnaires import Questionnaire
-from .assessments import _load_with_scales
+from .assessments import load_with_scales
 from .own_base import UntouchedBase, untouched_base
 from .rules import FEWEST_RESPONDENTS
 
@@ -111,31 +111,31 @@ def tabulate(
     """
     check_numbers(populations=populations, seed=seed)
     check_flags(standardised=standardised)
-    loaded = _load_with_scales(questionnaires)
+    loaded = load_with_scales(questionnaires)
     answers = ask(loaded, respondents, **asking)
     summary = answers.attrs["summary"]
     answers = answers[~answers["respondent_id"].isin(summary["failed"])]
     answers.attrs["summary"] = summary
-    own = profiles(answers, loaded)
-    bases = base_table(own.index, respondents)
+    observed = profiles(answers, loaded)
+    bases = base_table(observed.index, respondents)
     heads = {}
 
-    for label, members, first in number_heads(bases, populations, seed):
+    for label, members, number in number_heads(bases, populations, seed):
         if label == UNKNOWN_BASE:
             continue
         of_base = answers[answers["respondent_id"].isin(members.index)]
         try:
             with computing_on(asking.get("device")):
-                heads[label] = head_profiles(of_base, members, loaded, populations, first)
+                heads[label] = head_profiles(of_base, members, loaded, populations, number)
         except PsychometricsError as error:
             bases.loc[members.index, "note"] = f"{UNJUDGED}: {error}"
 
-    scores = _scores(answers, loaded, own, bases, heads, standardised)
+    scores = _scores(answers, loaded, observed, bases, heads, standardised)
     failed = pd.Series(summary["failed"], dtype=object).rename_axis("respondent_id")
     failed = ("did not answer everything: " + failed).rename("note").reset_index()
     return {
         "scores": pd.concat([scores, failed], ignore_index=True),
-        "statistics": _statistics(loaded, own, bases, heads, standardised),
+        "statistics": _statistics(loaded, observed, bases, heads, standardised),
     }
 
 
@@ -208,9 +208,9 @@ def number_heads(
     """
     start = 0
     for label, members in bases.groupby("label", sort=False):
-        first = (-(-start // len(members)) + seed - 1) * len(members)
-        start = first + populations * len(members)
-        yield label, members, first
+        number = (-(-start // len(members)) + seed - 1) * len(members)
+        start = number + populations * len(members)
+        yield label, members, number
 
 
 def head_profiles(
@@ -253,32 +253,32 @@ def head_profiles(
     >>> head_profiles(answers, members, loaded, 2, 0)["matched"].shape
     (3, 2, 1, 4)
     """
-    number = len(members)
+    n_models = len(members)
     reads = members[["base", "layers", "wording"]].to_dict("list")
     parts: dict[str, list[np.ndarray]] = {}
 
     while populations:
-        size = min(populations, max(1, _HEADS_AT_ONCE // number))
+        size = min(populations, max(1, _HEADS_AT_ONCE // n_models))
         like = [
             answers.assign(respondent_id=f"{k} " + answers["respondent_id"]) for k in range(size)
         ]
-        heads = null_answers(questionnaires, "random-heads", size * number, seed=first, **reads)
+        heads = null_answers(questionnaires, "random-heads", size * n_models, seed=first, **reads)
         tables = {
             name: heads if factor is None else resized(heads, pd.concat(like), factor)
             for name, factor in SIZES.items()
         }
         if members["wording"].notna().all():
             tables[_WORDS] = null_answers(
-                questionnaires, "random-words", size * number, seed=first, **reads
+                questionnaires, "random-words", size * n_models, seed=first, **reads
             )
 
         for name, table in tables.items():
             scores = profiles(table, questionnaires, **how)
-            cubes = [scores[kind].to_numpy().reshape(size, number, -1) for kind in _KINDS]
+            cubes = [scores[kind].to_numpy().reshape(size, n_models, -1) for kind in _KINDS]
             parts.setdefault(name, []).append(np.stack(cubes))
 
         populations -= size
-        first += size * number
+        first += size * n_models
 
     return {name: np.concatenate(cubes, axis=1) for name, cubes in parts.items()}
 
@@ -526,7 +526,7 @@ def _statistics(
 
 def _compare(
     loaded: list[Questionnaire],
-    own: pd.DataFrame,
+    of_models: pd.DataFrame,
     label: pd.Series,
     heads: Mapping[str, dict[str, np.ndarray]],
 ) -> pd.DataFrame:
@@ -534,10 +534,10 @@ def _compare(
     # every questionnaire is paired with itself, too, so that a single one is enough
     names = [questionnaire.id for questionnaire in loaded]
     expected = dict.fromkeys(itertools.combinations_with_replacement(names, 2), 1)
-    own = own.loc[label.index]
-    observed = evidence(own, loaded, expected, label)
+    of_models = of_models.loc[label.index]
+    observed = evidence(of_models, loaded, expected, label)
     kinds = observed.columns[observed.columns.str.match("(silhouette|alpha|ρ) ")]
-    half = jackknife(lambda part: evidence(part, loaded, expected)[kinds], own, label)
+    half = jackknife(lambda part: evidence(part, loaded, expected)[kinds], of_models, label)
 
     draws = {}
     for name in label.unique():

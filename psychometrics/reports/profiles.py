@@ -29,7 +29,7 @@ from ..questionnaires import Questionnaire, Scale
 from ..questionnaires.prompts import prompts
 from ..store import key_of
 from .agreement import agreement_table
-from .assessments import Assessment, _load_with_scales
+from .assessments import Assessment, load_with_scales
 from .controls import ask_controls, flag_controls
 from .own_base import (
     _HEADS,
@@ -112,12 +112,12 @@ def assess(
     >>> assessment.scores["scale"].tolist()
     ['challenges']
     """
+    named = [questionnaires]
     is_single = isinstance(questionnaires, str | Path | Questionnaire)
     if not is_single and isinstance(questionnaires, Iterable):
-        questionnaires = list(questionnaires)
+        named = list(questionnaires)
 
-    loaded = _load_with_scales(questionnaires)
-    named = questionnaires if isinstance(questionnaires, list) else [questionnaires]
+    loaded = load_with_scales(named)
     arguments: dict[str, object] = {"model": str(model), "mode": mode, "against": against}
     arguments |= {"questionnaires": [getattr(q, "id", str(q)) for q in named]}
     arguments |= {"base": base, "controls": controls}
@@ -133,13 +133,13 @@ def assess(
         if "option" in answers:
             raise ParameterError("choose=none gives probabilities, not answers: leave it out.")
 
-        others = pd.DataFrame()
+        rivals = pd.DataFrame()
         with _recording_failure(failures, "others"):
-            others = _ask_others(against, str(model), identity.respondent_id, loaded, settings)
+            rivals = _ask_others(against, str(model), identity.respondent_id, loaded, settings)
 
         if "term" in answers:
             assessment = _assess_prompts(
-                model, loaded, answers, others, base, identity, conditions, failures
+                model, loaded, answers, rivals, base, identity, conditions, failures
             )
         else:
             control_answers = None
@@ -149,23 +149,23 @@ def assess(
                     control_answers = ask_controls(loaded, model, settings, spent)
 
             assessment = _assess_items(
-                identity.respondent_id, loaded, answers, others, control_answers, failures
+                identity.respondent_id, loaded, answers, rivals, control_answers, failures
             )
 
-    everybody = pd.concat([assessment.items, others], ignore_index=True)
+    everybody = pd.concat([assessment.items, rivals], ignore_index=True)
     agreement = agreement_table(everybody, loaded, identity.respondent_id)
     texts = _describe_asking(identity, loaded, answers, conditions, assessment.controls)
     if assessment.base is not None:
         heads = assessment.null_items["respondent_id"].nunique()
         texts["null respondents"] = f"{heads} random heads {assessment.base.description}"
 
-    if len(others):
-        texts["others"] = f"{others['respondent_id'].nunique()} respondents of '{against}'"
+    if len(rivals):
+        texts["others"] = f"{rivals['respondent_id'].nunique()} respondents of '{against}'"
 
     reasons = answers.attrs["summary"]["failed"] | failures
     texts |= {f"left out: {section}": reason for section, reason in reasons.items()}
-    asked = pd.DataFrame({"how": texts}).rename_axis("what")
-    return replace(assessment, agreement=agreement, asked=asked, settings=arguments)
+    descriptions = pd.DataFrame({"how": texts}).rename_axis("what")
+    return replace(assessment, agreement=agreement, asked=descriptions, settings=arguments)
 
 
 def _assess_prompts(
@@ -217,14 +217,13 @@ def _assess_items(
     controls: pd.DataFrame | None,
     failures: dict[str, str],
 ) -> Assessment:
-    """Judge answers to items, and compare the scores over runs and with norms."""
+    """Judge answers to items, and compare the scores over runs and with people's norms."""
     assessment = _judge(loaded, answers, others, controls=controls)
-    assessment = replace(assessment, runs=_spread_over_runs(answers, loaded))
+    norms = None
     with _recording_failure(failures, "norms"):
         norms = _compare_with_norms(assessment.scores, loaded, respondent)
-        assessment = replace(assessment, norms=norms)
 
-    return assessment
+    return replace(assessment, runs=_spread_over_runs(answers, loaded), norms=norms)
 
 
 def assess_models(
@@ -338,7 +337,7 @@ def judge_respondents(
     """
     check_columns(answers, ["respondent_id"])
     check_names(names=names)
-    loaded = _load_with_scales(questionnaires)
+    loaded = load_with_scales(questionnaires)
     respondents = answers["respondent_id"].unique()
     for name in names:
         check_choice(respondents, respondent=name)
@@ -371,7 +370,7 @@ def differences(
     """
     (_, baseline), *rivals = assessments.items()
     rows = []
-    for questionnaire in _load_with_scales(questionnaires):
+    for questionnaire in load_with_scales(questionnaires):
         for scale in questionnaire.scales:
             for name, rival in rivals:
                 row = {"questionnaire": questionnaire.id, "scale": scale.id, "model": name}
@@ -687,10 +686,10 @@ def _ask_others(
     settings: dict,
 ) -> pd.DataFrame:
     """Return the item scores of the other respondents, which are shipped or newly collected."""
-    asked = [] if against is None else population(against)
+    rivals = [] if against is None else population(against)
     # a member that was saved to a folder is not its own twin
     itself = {respondent, equal_member(model) if settings["mode"] == "nli" else None}
-    names = [name for name in asked if Path(name).name not in itself]
+    names = [name for name in rivals if Path(name).name not in itself]
     tables = []
     for questionnaire in loaded if names else []:
         stored = _shipped_scores(questionnaire) if settings["mode"] == "nli" else pd.DataFrame()

@@ -11,9 +11,11 @@ respondent, :func:`verdict` combines them for one scale, and :func:`rules` lists
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import yaml
 
 from ..checks import check_columns, check_flags
 from ..exceptions import ParameterError
@@ -46,41 +48,9 @@ _BALANCE = ["content", "agreeing"]
 _HEADS_TO_MATCH = 25
 _LOG_FACTORS = (-8.0, 8.0)
 _DEALS = 999
-_TO_PROMPTS = {
-    "terms": ("✗", "The silhouette of source against inverse terms, a mean over the scale's items, "
-              "is no larger than in random heads, of which at most 5 % are larger on any scale of "
-              "the page, whether the heads are as they begin, as decisive as the model or four "
-              "times as large. If it is larger at some of these sizes only, the mark is !."),
-    "score": ("!", "More than 5 % of random heads that are as decisive as the model score as far "
-              "from 0."),
-    "trend": ("!", "Source and inverse terms diverge over the intensifiers no more regularly than "
-              "in 95 % of random heads as decisive as the model."),
-    "agreeing": ("!", "The response common to source and inverse terms exceeds the difference "
-                 "between them."),
-    "accuracy": ("!", "The interval of the accuracy at inference reaches below .50, where guessing "
-                 "gives .33."),
-    "guessing": ("✗", "The interval of the accuracy at inference reaches what guessing gives: .33, "
-                 "or .67 for a model that only separates entailment from the rest."),
-}  # fmt: skip
-_TO_ITEMS = {
-    "content": ("✗", "Answers within scales, reversed by their keys, are no more alike than the "
-                "same answers dealt to the items at random (at most 5 % of 999 deals are as much "
-                "alike in any questionnaire of the page), or all answers are the same. A single "
-                "scale whose items are all keyed in one direction cannot be tested in this way."),
-    "alone": ("!", "The answers of one of several scales, looked at alone, are no more alike than "
-              "dealt answers, of which at most 5 % are as much alike on any scale of the page. "
-              "A scale that passes leaves the pool, and the others are dealt again."),
-    "commonest": ("!", "One option makes up 80 % of the answers or more."),
-    "acquiescence": ("!", "Agreement whatever the item's key is a third of the way to the end of "
-                     "its range, or more."),
-    "answered": ("!", "An item was refused, not readable or not answered."),
-    "turned": ("✗", "A chat model was asked again with the options in the reverse order, and its "
-               "answers are nearer to the mirror image of the first answers than to these (at most "
-               "5 % by chance). If they are nearer to neither, the mark is !."),
-    "weather": ("!", "A chat model's answers to statements about the weather, in the same form, "
-                "do not differ from its answers on the scale (at most 5 % of 999 deals on any "
-                "scale of the page). If *content* cannot be tested, the verdict is ✗."),
-}  # fmt: skip
+_RULES = yaml.safe_load(
+    (Path(__file__).parent / "templates" / "rules.yml").read_text(encoding="utf-8")
+)
 
 
 def rules(to_prompts: bool) -> pd.DataFrame:
@@ -92,8 +62,8 @@ def rules(to_prompts: bool) -> pd.DataFrame:
     ['terms', 'score', 'trend', 'agreeing', 'accuracy', 'guessing']
     """
     check_flags(to_prompts=to_prompts)
-    listed = _TO_PROMPTS if to_prompts else _TO_ITEMS
-    return pd.DataFrame(listed, index=["mark", "when"]).T.rename_axis("check")
+    texts = _RULES["prompts" if to_prompts else "items"]
+    return pd.DataFrame(texts).T.rename_axis("check")
 
 
 def _heads_of_sizes(answers: pd.DataFrame, nulls: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -249,8 +219,8 @@ def verdict(checks: pd.DataFrame, scale: Scale) -> tuple[str, str]:
 
     reserved = marks.index[marks == "!"].tolist()
     if to_prompts and marks["terms"] == "!":
-        others = [check for check in reserved if check != "terms"]
-        more = f"; with reservations: {', '.join(others)}" if others else ""
+        further = [check for check in reserved if check != "terms"]
+        more = f"; with reservations: {', '.join(further)}" if further else ""
         return "!", f"depends on the size of the head{more}"
 
     if marks.get("terms" if to_prompts else "content") == "–":
@@ -280,7 +250,7 @@ def _flag_prompts(
 ) -> pd.DataFrame:
     """Return the flags of answers to prompts, judged against random heads of several sizes."""
     shares = pss(answers)
-    head_shares = {size: pss(part) for size, part in heads.items()}
+    head_shares = {size: pss(table) for size, table in heads.items()}
     rows = [
         *_check_terms(shares, head_shares, questionnaire, level),
         *_check_score(answers, heads[_MATCHED], questionnaire),
@@ -318,7 +288,7 @@ def _check_terms(
 ) -> Iterator[tuple]:
     """Compare each scale's silhouette with random heads of every size."""
     values = _silhouettes(shares, questionnaire)
-    nulls = {size: _silhouettes(part, questionnaire) for size, part in head_shares.items()}
+    nulls = {size: _silhouettes(table, questionnaire) for size, table in head_shares.items()}
     distances = {}
     largest = {}
     for size, null in nulls.items():
@@ -346,9 +316,11 @@ def _check_terms(
             words = "indistinguishable from random heads of every size"
 
         words += ": silhouette of source against inverse terms " + number(float(value), ".2f")
-        for size, drawn in heads.items():
-            words += f"; {size} they have {number(float(np.median(drawn)), '.2f')} in the median, "
-            words += f"and {(drawn >= value).sum()} of {len(drawn)} have as much"
+        for size, silhouettes in heads.items():
+            words += (
+                f"; {size} they have {number(float(np.median(silhouettes)), '.2f')} in the median, "
+            )
+            words += f"and {(silhouettes >= value).sum()} of {len(silhouettes)} have as much"
             if len(questionnaire.scales) > 1:
                 reached = (largest[size] >= distances[size][scale.id]).sum()
                 words += f" ({reached} on one of the scales)"
@@ -384,7 +356,7 @@ def _check_trend(shares: pd.DataFrame, head_shares: pd.DataFrame) -> Iterator[tu
         return
 
     # a head whose normalised answers are the same for all intensifiers is not regular at all
-    drawn = regularity.fillna(0).to_numpy()
+    of_heads = regularity.fillna(0).to_numpy()
     if not np.isfinite(value):
         words = "once normalised, its answers are the same for all intensifiers."
         yield "", "trend", "!", words, value
@@ -392,10 +364,10 @@ def _check_trend(shares: pd.DataFrame, head_shares: pd.DataFrame) -> Iterator[tu
 
     words = (
         f"rank correlation with the intensifiers: source terms {number(rhos['source'], '.2f')}, "
-        f"inverse terms {number(rhos['inverse'], '.2f')}; {(drawn >= value).sum()} of {len(drawn)} "
-        "random heads are as regular."
+        f"inverse terms {number(rhos['inverse'], '.2f')}; {(of_heads >= value).sum()} of "
+        f"{len(of_heads)} random heads are as regular."
     )
-    yield "", "trend", "✓" if _is_rare(value, drawn) else "!", words, value
+    yield "", "trend", "✓" if _is_rare(value, of_heads) else "!", words, value
 
 
 def _check_agreeing(

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from ..formats import number
+from .assessments import Assessment
 from .rules import ENOUGH_RESPONDENTS
-
-if TYPE_CHECKING:
-    from .assessments import Assessment
 
 VERDICTS = {
     "no score": "No score",
@@ -399,8 +396,8 @@ def show_p(value: float) -> str:
     >>> show_p(0.0002), show_p(0.04)
     ('p < .001', 'p = .040')
     """
-    shown = number(float(value), "p")
-    return f"p {shown}" if shown[0] in "<>" else f"p = {shown}"
+    text = number(float(value), "p")
+    return f"p {text}" if text[0] in "<>" else f"p = {text}"
 
 
 def lower_first(title: str) -> str:

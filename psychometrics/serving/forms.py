@@ -81,7 +81,7 @@ def write_reply(questions: Sequence[Question], answer: _Answering, prompt: str) 
         return f'{{{bare[1]}: "{answers[0].label}"}}'
     wants_number = re.search(r"\b(?:its number|index|line for each)\b", prompt, re.IGNORECASE)
     if len(answers) > 1 or (answers[0].question.key and wants_number):
-        return "\n".join(f"{one.question.key}: {one.label}" for one in answers)
+        return "\n".join(f"{each.question.key}: {each.label}" for each in answers)
 
     template = _TEMPLATE.search(prompt)
     if template:
@@ -107,12 +107,12 @@ def _in_json(answers: Sequence[Answer], prompt: str) -> Any:
 
     by_name = {key for key in keys if not key.isdigit()}
     if f"[{example}" in re.sub(r"\[\s*", "[", prompt) and by_name:
-        return [_named(keys, one) for one in answers]
+        return [_named(keys, each) for each in answers]
     if len(answers) == 1 and by_name:
         return _named(keys, answers[0])
     if len(answers) == 1 and not keys and not answers[0].question.key:
         return {"answer": as_value(answers[0].label)}
-    return {one.question.key or "1": as_value(one.label) for one in answers}
+    return {each.question.key or "1": as_value(each.label) for each in answers}
 
 
 def _named(keys: Sequence[str], answer: Answer) -> dict[str, Any]:
@@ -186,7 +186,7 @@ class _Form:
 
         kind = schema.get("type")
         if isinstance(kind, list):
-            kind = next((one for one in kind if one != "null"), "null")
+            kind = next((each for each in kind if each != "null"), "null")
         values = schema.get("enum")
         low = schema.get("minimum")
         high = schema.get("maximum")
@@ -212,10 +212,10 @@ class _Form:
             alternatives = schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf")
             if isinstance(reference, str):
                 schema = self.root
-                for part in reference.split("/")[1:]:
-                    schema = schema.get(part, {}) if isinstance(schema, dict) else {}
+                for step in reference.split("/")[1:]:
+                    schema = schema.get(step, {}) if isinstance(schema, dict) else {}
             elif isinstance(alternatives, list) and alternatives:
-                schema = next((one for one in alternatives if one != {"type": "null"}), {})
+                schema = next((each for each in alternatives if each != {"type": "null"}), {})
             else:
                 return schema
         return {}
@@ -247,12 +247,12 @@ class _Form:
     ) -> Any:
         """Return one of several values, as the answer to a question."""
         question = _question_named(questions, name)
-        shown = {} if question is None else {c.label: c.text for c in question.choices}
+        words_of_labels = {} if question is None else {c.label: c.text for c in question.choices}
         choices = []
         for value in values:
             label = value if isinstance(value, str) else json.dumps(value)
             words = re.sub(r"^\w{1,3}\s*[:.)]\s+", "", label)
-            choices.append(Choice(label, shown.get(label, words)))
+            choices.append(Choice(label, words_of_labels.get(label, words)))
 
         text = schema.get("description") or schema.get("title") or name
         if question is not None:

@@ -357,9 +357,9 @@ def _one_per_list(lines: Sequence[str], options: Sequence[_Run]) -> list[Questio
 def _numbered(entry: Choice, shared: tuple[Choice, ...]) -> Question:
     """Return the question of a numbered line, which may end in its own options."""
     remark = re.search(r"\s*[(\[]([^()\[\]]*)[)\]]\s*$", entry.text)
-    own = find_choices(remark[0]) if remark else ()
-    text = entry.text[: remark.start()] if remark and own else entry.text
-    return Question(text, own or shared, entry.label)
+    choices = find_choices(remark[0]) if remark else ()
+    text = entry.text[: remark.start()] if remark and choices else entry.text
+    return Question(text, choices or shared, entry.label)
 
 
 def _read_legends(text: str) -> tuple[Choice, ...]:
@@ -371,18 +371,18 @@ def _read_legends(text: str) -> tuple[Choice, ...]:
     is_bare = bool(_BARE_LABEL.search(text))
     for legend in _LEGENDS:
         words: dict[str, str] = {}
-        shown: dict[str, str] = {}
+        written: dict[str, str] = {}
         for match in legend.finditer(text):
             label = match["label"]
             if label in words:
                 break
             words[label] = match["text"].strip(" '\"“”‘’")
             is_list = match["sign"] in (".", ":", ")") and not is_bare
-            shown[label] = f"{label}{match['sign']} {words[label]}" if is_list else label
+            written[label] = f"{label}{match['sign']} {words[label]}" if is_list else label
 
         labels = _complete_labels(list(words))
         if labels:
-            return tuple(Choice(shown.get(one, one), words.get(one, one)) for one in labels)
+            return tuple(Choice(written.get(each, each), words.get(each, each)) for each in labels)
     return ()
 
 
@@ -396,10 +396,10 @@ def _complete_labels(labels: list[str]) -> list[str]:
         return labels if any(alphabet.startswith(letters) for alphabet in alphabets) else []
 
     numbers = [int(label) for label in labels]
-    whole = [choice.label for choice in _count(min(numbers), max(numbers))]
-    if len(whole) == len(labels):
+    complete = [choice.label for choice in _count(min(numbers), max(numbers))]
+    if len(complete) == len(labels):
         return labels
-    return whole if numbers == sorted(numbers) else []
+    return complete if numbers == sorted(numbers) else []
 
 
 def _count(low: int, high: int) -> tuple[Choice, ...]:
@@ -414,7 +414,7 @@ def _split_words(text: str) -> list[str]:
     if text[:1] in "\"'" and re.search(r"[\"']\s*,\s*[\"']", text):
         return [a or b for a, b in re.findall(r"\"([^\"]+)\"|'([^']+)'", text)]
     parts = re.split(r"\s*[,;|/]\s*(?:or\s+)?|\s+(?:or|and)\s+", text)
-    words = [part.strip(" '\"“”‘’()[].?:*") for part in parts]
+    words = [piece.strip(" '\"“”‘’()[].?:*") for piece in parts]
     words = [word for word in words if word]
     return words if all(len(word.split()) < 8 for word in words) else []
 
@@ -440,19 +440,19 @@ def _without_choices(text: str, choices: Sequence[Choice]) -> str:
     if not texts:
         return text
 
-    kept = []
+    rest_of_text = []
     for line in text.split("\n"):
         low = line.lower()
         if low.strip(" \t-*•") in texts:
             continue
         places = [(low.rfind(words), low.rfind(words) + len(words)) for words in texts]
         if min(start for start, _ in places) < 0:
-            kept.append(line)
+            rest_of_text.append(line)
         else:
             before = _LABEL_BEFORE.sub("", line[: min(start for start, _ in places)])
             after = line[max(end for _, end in places) :].lstrip(" .;,)]}\"'”")
-            kept.append(f"{before} {after}" if re.search(r"[^\W\d_]|:", after) else before)
-    return "\n".join(kept)
+            rest_of_text.append(f"{before} {after}" if re.search(r"[^\W\d_]|:", after) else before)
+    return "\n".join(rest_of_text)
 
 
 def _find_item(text: str) -> str:
@@ -472,8 +472,10 @@ def _find_item(text: str) -> str:
     plain = []
     for line in lines:
         sentences = re.split(r"(?<=[.?!])\s+", line)
-        kept = [one for one in sentences if not _INSTRUCTION.match(one) and one[-1:] != ":"]
-        plain.append(" ".join(kept))
+        statements = [
+            each for each in sentences if not _INSTRUCTION.match(each) and each[-1:] != ":"
+        ]
+        plain.append(" ".join(statements))
     if any(plain):
         return [line for line in plain if line][-1]
 

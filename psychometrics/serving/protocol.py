@@ -119,18 +119,17 @@ def chat_completion(request: dict[str, Any], replies: Sequence[Written]) -> dict
     for index, reply in enumerate(replies):
         message: dict[str, Any] = {"role": "assistant", "content": reply.text, "refusal": None}
         if reply.tool:
-            message |= {"content": None, "tool_calls": [_tool_call(reply, index)]}
+            function = {"name": reply.tool, "arguments": reply.text}
+            call = {"id": f"call_{index}", "type": "function", "function": function}
+            message |= {"content": None, "tool_calls": [call]}
 
-        choice = {"index": index, "message": message, "finish_reason": reply.finish_reason}
-        choice["logprobs"] = None
+        logprobs = None
         if request.get("logprobs"):
-            choice["logprobs"] = {"content": _chat_logprobs(reply, request), "refusal": None}
-        choices.append(choice)
+            logprobs = {"content": _chat_logprobs(reply, request), "refusal": None}
+        choice = {"index": index, "message": message, "finish_reason": reply.finish_reason}
+        choices.append(choice | {"logprobs": logprobs})
 
-    return _head(request, "chat.completion") | {
-        "choices": choices,
-        "usage": count_tokens(request, replies),
-    }
+    return _body(request, "chat.completion", choices, replies)
 
 
 def completion(request: dict[str, Any], replies: Sequence[Written]) -> dict[str, Any]:
@@ -144,25 +143,21 @@ def completion(request: dict[str, Any], replies: Sequence[Written]) -> dict[str,
     choices = []
     for index, reply in enumerate(replies):
         text = f" {reply.text}"
-        choice = {"index": index, "text": text, "finish_reason": reply.finish_reason}
-        choice["logprobs"] = None
+        logprobs = None
         if request.get("logprobs") is not None:
             rows = _chat_logprobs(reply._replace(text=text), request)
-            offsets = np.cumsum([0, *(len(row["token"]) for row in rows)])[:-1]
-            choice["logprobs"] = {
-                "tokens": [row["token"] for row in rows],
+            tokens = [row["token"] for row in rows]
+            tops = [{top["token"]: top["logprob"] for top in row["top_logprobs"]} for row in rows]
+            logprobs = {
+                "tokens": tokens,
                 "token_logprobs": [row["logprob"] for row in rows],
-                "top_logprobs": [
-                    {top["token"]: top["logprob"] for top in row["top_logprobs"]} for row in rows
-                ],
-                "text_offset": offsets.tolist(),
+                "top_logprobs": tops,
+                "text_offset": np.cumsum([0, *map(len, tokens)])[:-1].tolist(),
             }
-        choices.append(choice)
+        choice = {"index": index, "text": text, "finish_reason": reply.finish_reason}
+        choices.append(choice | {"logprobs": logprobs})
 
-    return _head(request, "text_completion") | {
-        "choices": choices,
-        "usage": count_tokens(request, replies),
-    }
+    return _body(request, "text_completion", choices, replies)
 
 
 def chunks(request: dict[str, Any], body: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -184,22 +179,22 @@ def chunks(request: dict[str, Any], body: dict[str, Any]) -> Iterator[dict[str, 
             yield head | {"choices": [choice]}
             continue
 
-        deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
         message = choice["message"]
+        deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
         if message.get("tool_calls"):
             calls = [call | {"index": k} for k, call in enumerate(message["tool_calls"])]
             deltas.append({"tool_calls": calls})
         else:
             deltas += [{"content": token} for token in _TOKEN.findall(message["content"])]
 
+        deltas.append({})
         for number, delta in enumerate(deltas):
-            part = {"index": index, "delta": delta, "finish_reason": None}
-            if number == 1:
-                part["logprobs"] = choice["logprobs"]
-            yield head | {"choices": [part]}
-        yield head | {
-            "choices": [{"index": index, "delta": {}, "finish_reason": choice["finish_reason"]}]
-        }
+            piece = {"index": index, "delta": delta, "finish_reason": None}
+            if number == len(deltas) - 1:
+                piece["finish_reason"] = choice["finish_reason"]
+            elif number == 1:
+                piece["logprobs"] = choice["logprobs"]
+            yield head | {"choices": [piece]}
 
     options = request.get("stream_options")
     if isinstance(options, dict) and options.get("include_usage"):
@@ -208,12 +203,12 @@ def chunks(request: dict[str, Any], body: dict[str, Any]) -> Iterator[dict[str, 
 
 def count_tokens(request: dict[str, Any], replies: Sequence[Written]) -> dict[str, int]:
     """Return the numbers of words and signs in a request and in its replies."""
-    asked = sum(len(_TOKEN.findall(text)) for _, text in _messages(request))
-    written = sum(len(_TOKEN.findall(reply.text)) for reply in replies)
+    n_read = sum(len(_TOKEN.findall(text)) for _, text in _messages(request))
+    n_written = sum(len(_TOKEN.findall(reply.text)) for reply in replies)
     return {
-        "prompt_tokens": asked,
-        "completion_tokens": written,
-        "total_tokens": asked + written,
+        "prompt_tokens": n_read,
+        "completion_tokens": n_written,
+        "total_tokens": n_read + n_written,
     }
 
 
@@ -249,10 +244,9 @@ def _text(content: Any) -> str:
     """Return the text of a message, whose content may be a list of parts."""
     if isinstance(content, str):
         return content
-    parts = content if isinstance(content, list) else []
-    return "\n".join(
-        str(part["text"]) for part in parts if isinstance(part, dict) and "text" in part
-    )
+    pieces = content if isinstance(content, list) else []
+    texts = [piece["text"] for piece in pieces if isinstance(piece, dict) and "text" in piece]
+    return "\n".join(map(str, texts))
 
 
 def _schema_of(request: dict[str, Any], has_questions: bool) -> tuple[Any, str]:
@@ -273,28 +267,31 @@ def _schema_of(request: dict[str, Any], has_questions: bool) -> tuple[Any, str]:
     ]
     choice = request.get("tool_choice", "auto")
     if isinstance(choice, dict):
-        wanted = choice.get("function")
-        name = wanted.get("name") if isinstance(wanted, dict) else None
+        named = choice.get("function")
+        name = named.get("name") if isinstance(named, dict) else None
         functions = [function for function in functions if function.get("name") == name]
     elif choice == "none" or (choice != "required" and has_questions):
         functions = []
     elif choice != "required":
-        functions = [one for one in functions if "enum" in json.dumps(one.get("parameters"))]
+        functions = [f for f in functions if "enum" in json.dumps(f.get("parameters"))]
 
     if not functions:
         return None, ""
     return functions[0].get("parameters", {}), str(functions[0].get("name", ""))
 
 
-def _head(request: dict[str, Any], kind: str) -> dict[str, Any]:
+def _body(
+    request: dict[str, Any], kind: str, choices: list[dict[str, Any]], replies: Sequence[Written]
+) -> dict[str, Any]:
     identity = request_seed(json.dumps(request, sort_keys=True, default=str))
-    # the time is left out, because the same request has the same reply
-    return {"id": f"null-{identity:x}", "object": kind, "created": 0, "model": request["model"]}
-
-
-def _tool_call(reply: Written, index: int) -> dict[str, Any]:
-    function = {"name": reply.tool, "arguments": reply.text}
-    return {"id": f"call_{index}", "type": "function", "function": function}
+    return {
+        "id": f"null-{identity:x}",
+        "object": kind,
+        "created": 0,  # the same request has the same reply, so the time is left out
+        "model": request["model"],
+        "choices": choices,
+        "usage": count_tokens(request, replies),
+    }
 
 
 def _chat_logprobs(reply: Written, request: dict[str, Any]) -> list[dict[str, Any]]:
@@ -308,7 +305,7 @@ def _chat_logprobs(reply: Written, request: dict[str, Any]) -> list[dict[str, An
     rows = []
     for token in _TOKEN.findall(reply.text):
         shares = {token: 1.0}
-        if pending and _begins(pending[0].label, token):
+        if pending and token.strip() and pending[0].label.startswith(token.strip()):
             shares = _first_tokens(pending.pop(0), token)
 
         ranked = sorted(shares.items(), key=lambda pair: -pair[1])[:limit]
@@ -318,18 +315,14 @@ def _chat_logprobs(reply: Written, request: dict[str, Any]) -> list[dict[str, An
     return rows
 
 
-def _begins(label: str, token: str) -> bool:
-    return bool(token.strip()) and label.startswith(token.strip())
-
-
 def _first_tokens(answer: Answer, token: str) -> dict[str, float]:
     """Return the probability of each option's first token, written as this token is."""
     space = token[: len(token) - len(token.lstrip())]
     shares: dict[str, float] = {}
     for choice, share in zip(answer.question.choices, answer.shares.tolist(), strict=True):
         match = _TOKEN.match(choice.label)
-        first = space + (match[0].strip() if match else choice.label)
-        shares[first] = shares.get(first, 0.0) + share
+        beginning = space + (match[0].strip() if match else choice.label)
+        shares[beginning] = shares.get(beginning, 0.0) + share
     return shares
 
 

@@ -95,13 +95,13 @@ class Respondents:
         for questionnaire in self.questionnaires:
             for item in questionnaire.items:
                 for text in {questionnaire.statement(item), item.text}:
-                    known = self.items.setdefault(_plain(text), [])
-                    known.append((questionnaire, item))
+                    items = self.items.setdefault(_plain(text), [])
+                    items.append((questionnaire, item))
             for item in questionnaire.items[:1]:
                 options = questionnaire.choices(item)
                 self.values.append({_plain(option.label): option.value for option in options})
 
-        self.traits = {scale.id for one in self.questionnaires for scale in one.scales}
+        self.traits = {scale.id for each in self.questionnaires for scale in each.scales}
         self.recognise = functools.lru_cache(maxsize=10_000)(self._recognise)
         self.rising = functools.lru_cache(maxsize=10_000)(self._rising)
 
@@ -133,13 +133,13 @@ class Respondents:
             is_known = bool(traits)
             unknown = set(traits) - self.traits
             if unknown:
-                known = ", ".join(sorted(self.traits))
-                raise ParameterError(f"model: no trait '{min(unknown)}'; use one of {known}.")
+                names = ", ".join(sorted(self.traits))
+                raise ParameterError(f"model: no trait '{min(unknown)}'; use one of {names}.")
 
         if not is_known:
-            known = ", ".join([*SIMPLE, *_PATTERNS, *(f"people-{one}" for one in _SAMPLES)])
+            names = ", ".join([*SIMPLE, *_PATTERNS, *(f"people-{each}" for each in _SAMPLES)])
             raise ParameterError(
-                f"model: there is no null respondent '{name:.80}'; use {known}. "
+                f"model: there is no null respondent '{name:.80}'; use {names}. "
                 f"Bases are {', '.join(_bases())}."
             )
 
@@ -239,8 +239,8 @@ class Respondents:
         """
         trait = 0.0
         for questionnaire, item in self.recognise(question.text):
-            scales = [one for one in questionnaire.scales if item.id in one.items]
-            named = [one for one in scales if one.id in traits]
+            scales = [each for each in questionnaire.scales if item.id in each.items]
+            named = [each for each in scales if each.id in traits]
             if named:
                 key = -1 if item.id in named[0].reverse else 1
                 trait = key * traits[named[0].id]
@@ -337,8 +337,8 @@ def _seed(text: str) -> int | None:
 def _traits(text: str) -> dict[str, float]:
     """Parse ``extraversion=1.5,neuroticism=-1``; return nothing if it is malformed."""
     traits = {}
-    for part in re.split("[,;]", text):  # some tools split names at commas
-        match = re.fullmatch(r"\s*(\w+)\s*=\s*([+-]?\d{1,3}(?:\.\d{1,6})?)\s*", part)
+    for assignment in re.split("[,;]", text):  # some tools split names at commas
+        match = re.fullmatch(r"\s*(\w+)\s*=\s*([+-]?\d{1,3}(?:\.\d{1,6})?)\s*", assignment)
         if not match:
             return {}
         traits[match[1]] = float(match[2])

@@ -257,12 +257,12 @@ class _Handler(BaseHTTPRequestHandler):
         deadline = time.monotonic() + _PATIENCE
         parts = []
         while missing:
-            part = self.rfile.read1(missing)
-            if not part or time.monotonic() > deadline:
+            piece = self.rfile.read1(missing)
+            if not piece or time.monotonic() > deadline:
                 self.close_connection = True
                 return None
-            parts.append(part)
-            missing -= len(part)
+            parts.append(piece)
+            missing -= len(piece)
         return b"".join(parts)
 
     def _send(self, status: int, content: object) -> None:
