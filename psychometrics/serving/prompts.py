@@ -32,7 +32,7 @@ _ENTRY = re.compile(
 _BULLET = re.compile(r"[ \t]*(?:[-*•○●◦▪☐□]|\[ ?\])[ \t]+(?P<text>\S.*)")
 _CODED = re.compile(r"[ \t]*(?P<code>[A-Za-z]{1,10}[ _]?\d{1,3})[ \t]*[.:)][ \t]+(?P<text>\S.*)")
 # Other forms of digits, letters and signs, with the form that patterns know.
-_PLAIN_SIGNS = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
+_PLAIN_SIGNS: dict[int, Any] = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
 _PLAIN_SIGNS |= str.maketrans({"−": "-", "﹣": "-", "\ufe0f": "", "\u20e3": "."})
 # Patterns with a free text are bounded in length, so that no prompt takes long to read.
 _END_OF_WORDS = (
