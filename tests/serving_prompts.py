@@ -400,4 +400,108 @@ FORMS = [
     ),
 ]
 
-WITHOUT_OPTIONS = ["Hello, how are you?", "Write a story about a cat.", "", "Tell me about 1984."]
+_WORRY = "How often do you worry?"
+_OFTEN = ["never", "sometimes", "always"]
+FORMS += [
+    Form(
+        "bullets below the question",
+        f"{_WORRY}\n- never\n- sometimes\n- always",
+        [_WORRY],
+        _OFTEN,
+        "always",
+    ),
+    Form("boxes", f"{_WORRY}\n[ ] never\n[ ] sometimes\n[ ] always", [_WORRY], _OFTEN, "always"),
+    Form(
+        "Markdown",
+        f"## Question\n{_WORRY}\n\n## Options\n- never\n- sometimes\n- always",
+        [_WORRY],
+        _OFTEN,
+        "always",
+    ),
+    Form(
+        "HTML", f"<p>{_WORRY}</p><ul><li>no</li><li>yes</li></ul>", [_WORRY], ["no", "yes"], "yes"
+    ),
+    Form("tabs", "I am calm.\n1\tno\n2\tmaybe\n3\tyes", ["I am calm."], list("123"), "3"),
+    Form("other digits", f"{_WORRY}\n１．never\n２．always", [_WORRY], list("12"), "2"),
+    Form("keys", "I am calm.\n1️⃣ no\n2️⃣ yes", ["I am calm."], list("12"), "2"),
+    Form(
+        "minus", "Rate from −2 to 2: I am calm.", ["I am calm."], ["-2", "-1", "0", "1", "2"], "2"
+    ),
+    Form(
+        "Spanish",
+        "En una escala del 1 al 5, ¿está de acuerdo? Soy tranquilo.",
+        ["En una escala del 1 al 5, ¿está de acuerdo? Soy tranquilo."],
+        NUMBERS,
+        "5",
+    ),
+    Form(
+        "items with codes",
+        "Rate from 1 to 5.\nBFI1: I am calm.\nBFI2: I talk a lot.",
+        ["I am calm.", "I talk a lot."],
+        NUMBERS,
+        "BFI1: 5\nBFI2: 5",
+    ),
+    Form(
+        "items with bullets",
+        "Rate from 1 to 5:\n- I am calm.\n- I talk a lot.",
+        ["I am calm.", "I talk a lot."],
+        NUMBERS,
+        "1: 5\n2: 5",
+    ),
+    Form(
+        "bullets that are not items",
+        "Rate from 1 to 5: I am calm.\nRules:\n- Reply with a number only.\n- Do not explain.",
+        ["I am calm."],
+        NUMBERS,
+        "5",
+    ),
+    Form(
+        "a role in bullets",
+        "You are Ann.\n- You are 30\n- You like cats\nRate from 1 to 5: I am calm.",
+        ["I am calm."],
+        NUMBERS,
+        "5",
+    ),
+    Form(
+        "options by letter in JSON",
+        '{"question": "I am calm.", "options": {"A": "no", "B": "maybe", "C": "yes"}}',
+        ["I am calm."],
+        list("ABC"),
+        "C",
+    ),
+    Form(
+        "objects in JSON",
+        '{"items": [{"id": "q1", "item": "I am calm."}, {"id": "q2", "item": "I talk."}], '
+        '"options": [{"value": 1, "label": "no"}, {"value": 2, "label": "yes"}]}',
+        ["I am calm.", "I talk."],
+        ["1", "2"],
+        "q1: 2\nq2: 2",
+    ),
+    Form(
+        "numbers in JSON",
+        '{"statement": "I am calm.", "scale": [1, 2, 3, 4, 5]}',
+        ["I am calm."],
+        NUMBERS,
+        "5",
+    ),
+    Form(
+        "texts in JSON",
+        '{"scale": {"1": "never", "2": "often"}, "items": ["I am calm.", "I talk."]}',
+        ["I am calm.", "I talk."],
+        ["1", "2"],
+        "1: 2\n2: 2",
+    ),
+]
+
+WITHOUT_OPTIONS = [
+    "Hello, how are you?",
+    "Write a story about a cat.",
+    "",
+    "Tell me about 1984.",
+    "People from 18 to 65 took part. What do you think of that?",
+    "Between 2010 and 2020, did you feel sad?",
+    "Rate from 1 to 1000: I am calm.",
+    "Do you agree, disagree or neither agree nor disagree: I am calm.",
+    "I am calm.\n1. no\n3. yes",
+    "Rules:\n- Stay honest\n- Keep it short\nWhat is your name?",
+]

@@ -171,6 +171,15 @@ def test_a_file_of_yaml_keeps_decimals_as_a_file_of_csv_does(tmp_path):
         ({"r": 1.3, "correlates_with": "E"}, "r"),
         ({"r": 0.3, "correlates_with": "nobody"}, "correlates_with"),
         ({"t": 2, "f": 4}, "t"),
+        ({"r": 0.3, "correlates_with": "a"}, "correlates_with"),
+        ({"mean": "3,52"}, "mean"),
+        ({"mean": "3.52*"}, "mean"),
+        ({"mean": "9" * 400}, "mean"),
+        ({"alpha": -np.inf}, "alpha"),
+        ({"t": np.inf}, "t"),
+        ({"sd": "-1.0"}, "sd"),
+        ({"lowest": 3, "highest": 3}, "highest"),
+        ({"items": 10**7}, "items"),
         ({"questionnaire": "unheard-of"}, "questionnaire"),
         ({"questionnaire": "bfi"}, "scale"),
         ({}, "nothing"),
@@ -179,6 +188,62 @@ def test_a_file_of_yaml_keeps_decimals_as_a_file_of_csv_does(tmp_path):
 def test_contradictory_and_unknown_values_are_refused_by_their_name(values, field):
     with pytest.raises(ParameterError, match=rf"\b{field}\b"):
         audit(pd.DataFrame([_row(**values)]))
+
+
+@pytest.mark.parametrize("table", [None, 5, [{"name": "a"}]])
+def test_what_is_no_table_is_refused(table):
+    with pytest.raises(ParameterError):
+        audit(table)
+
+
+def test_columns_in_few_digits_and_repeated_columns_are_refused():
+    row = pd.DataFrame([_row(mean=3.52)])
+    with pytest.raises(ParameterError, match="mean"):
+        audit(row.astype({"mean": "float32"}))
+    with pytest.raises(ParameterError):
+        audit(pd.concat([row, row["mean"]], axis=1))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"- name: [",
+        b"-\tname: E",
+        b"- name: E\n  n: \x01",
+        "- name: É".encode("latin-1"),
+        b"- name: E\n  n: 28\n  n: 30\n  alpha: 0.9",
+        b"name: E\nalpha: 0.9",
+        b"[" * 500,
+        b"",
+    ],
+)
+def test_malformed_yaml_is_refused(content, tmp_path):
+    (tmp_path / "t.yaml").write_bytes(content)
+    with pytest.raises(ParameterError):
+        audit(tmp_path / "t.yaml")
+
+
+def test_minus_signs_of_print_and_spaces_around_numbers_are_read(tmp_path):
+    (tmp_path / "t.csv").write_text("name, items, n, alpha\na, 5, 20, −.20\n", encoding="utf-8")
+    (tmp_path / "t.yaml").write_text(
+        "- name: a\n  items: 5\n  n: 20\n  mean: ~\n  alpha: −.20\n", "utf-8"
+    )
+    expected = audit(pd.DataFrame([{"name": "a", "items": 5, "n": 20, "alpha": -0.2}]))
+    for file in ("t.csv", "t.yaml"):
+        pd.testing.assert_frame_equal(audit(tmp_path / file), expected)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "result"),
+    [
+        ({"n": 200, "items": 200, "mean": "3.52", "sd": "1.20"}, "cannot tell"),
+        ({"n": 19_000, "items": 1, "mean": "4", "sd": "1"}, None),
+    ],
+)
+@pytest.mark.timeout(60)
+def test_large_tables_are_audited_in_seconds(numbers, result):
+    row = {"name": "a", "lowest": 1, "highest": 5, **numbers}
+    assert _results(row).get("possible SD") == result
 
 
 def test_the_command_prints_a_line_for_each_check_and_writes_the_table(tmp_path):

@@ -19,6 +19,7 @@ from psychometrics.endpoints.endpoint import Endpoint
 from psychometrics.exceptions import ParameterError
 from psychometrics.modes import simulated
 from psychometrics.nulls.respondents import NullRespondent
+from psychometrics.serving import protocol
 from psychometrics.serving.forms import NO_QUESTION, Answer, fill_schema
 from psychometrics.serving.prompts import Choice, Question, find_questions
 from psychometrics.serving.protocol import write_replies
@@ -65,7 +66,23 @@ def test_a_prompt_without_options_gets_a_sentence_that_says_so(text):
     assert _reply(text) == NO_QUESTION
 
 
-@pytest.mark.parametrize("unit", ["1. a\n", "a=", "options ", "rate", "\n", "A) b\n", "{", "from "])
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "1. a\n",
+        "a=",
+        "options ",
+        "rate",
+        "\n",
+        "A) b\n",
+        "{",
+        "from ",
+        '{"a":',
+        "- ",
+        "Q1: a\n",
+        "[ ] a\n",
+    ],
+)
 @pytest.mark.timeout(60)
 def test_no_prompt_keeps_the_server_busy(unit):
     _reply(unit * (60_000 // len(unit)))
@@ -237,6 +254,20 @@ def test_a_schema_that_refers_to_itself_ends():
     fill_schema({"$ref": "#"}, [], lambda question: Answer(question, 0, np.ones(1)))
 
 
+def test_a_schema_with_too_many_values_is_refused_at_once():
+    properties = {name: {"$ref": "#"} for name in "abcdefgh"}
+    with pytest.raises(ParameterError):
+        fill_schema(
+            {"properties": properties}, [], lambda question: Answer(question, 0, np.ones(1))
+        )
+
+
+@pytest.mark.parametrize("values", [5, "abc", {"a": 1}, [], None])
+def test_an_enum_that_is_no_list_of_values_is_no_list_of_options(values):
+    form = {"type": "json_schema", "json_schema": {"schema": {"enum": values}}}
+    assert _reply("Rate from 1 to 5: I am calm.", response_format=form) == '"5"'
+
+
 def test_items_of_a_prompt_are_entries_of_a_list_in_a_schema():
     entry = {"properties": {"id": {"type": "integer"}, "answer": {"type": "integer"}}}
     form = {"type": "json_schema", "json_schema": {"schema": {"type": "array", "items": entry}}}
@@ -257,6 +288,10 @@ def test_items_of_a_prompt_are_entries_of_a_list_in_a_schema():
         {"messages": [1]},
         {"model": 3},
         {"max_tokens": "x"},
+        {"model": "habit-" + "9" * 5000},
+        {"response_format": {"type": "xml"}},
+        {"response_format": "json"},
+        {"tools": [], "tool_choice": {"type": "function", "function": {"name": "rate"}}},
     ],
 )
 def test_a_malformed_request_is_refused(fields):
@@ -319,6 +354,16 @@ def test_the_server_refuses_in_the_form_of_openai(server, body, path, headers, s
     if status == 404 and "chat" in path:
         assert content["error"]["code"] == "model_not_found"
         assert "first-option" in content["error"]["message"]
+
+
+def test_a_failure_of_the_server_is_a_reply(server, monkeypatch, capsys):
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(protocol, "write_replies", fail)
+    status, content = _post(server, _request("Rate from 1 to 5: I am calm."))
+    assert (status, content["error"]["type"]) == (500, "server_error")
+    assert "ZeroDivisionError" in capsys.readouterr().err
 
 
 def test_a_server_with_a_key_answers_those_who_send_it():

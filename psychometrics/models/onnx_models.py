@@ -101,7 +101,7 @@ class ONNXModel:
     def __init__(self, source: Source) -> None:
         self.name = source.name
         self.config = read_json(source.name, source.local_folder / "config.json")
-        self.tokenizer = ONNXTokenizer(source.name, source.local_folder)
+        self.tokenizer: Any = ONNXTokenizer(source.name, source.local_folder)
         self._session = _open_session(source, f"an ONNX {self.kind}")
         self._output = "logits"
 

@@ -34,7 +34,7 @@ from .report import Report, Statement
 from .sentences import show_p
 
 _Text = Annotated[str, BeforeValidator(str)]
-_Number = Annotated[str, BeforeValidator(str), Field(pattern=r"^[-+]?\d*\.?\d+$")]
+_Number = Annotated[str, BeforeValidator(str), Field(pattern=r"^[-+]?\d{0,30}\.?\d{1,30}$")]
 """A number as it is printed."""
 # Results from the worst to the best, each with its mark.
 _MARKS = {
@@ -46,21 +46,23 @@ _MARKS = {
     "not explained by it": "✓",
     "fits": "✓",
 }
-_EMPTY = ("", "None", "nan", "<NA>")
+_EMPTY = ("", "None", "nan", "<NA>", "~", "null")
 _LARGEST_SAMPLE = 200
+# Most totals whose sums of squares are listed.
+_MOST_TOTALS = 10_000
 
 
 class PrintedScale(BaseModel):
     """What a paper prints about the scores of one scale; all but the name may be missing."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     name: _Text = Field(description="Name of the row.")
     questionnaire: _Text | None = Field(
         None, description="Its name here, which fills the next six."
     )
     scale: _Text | None = Field(None, description="The questionnaire's scale, if it has several.")
-    items: int | None = Field(None, ge=1, description="Number of items.")
+    items: int | None = Field(None, ge=1, le=10_000, description="Number of items.")
     reverse_keyed: int | None = Field(None, ge=0, description="Number of reverse-keyed items.")
     lowest: int | None = Field(None, description="Lowest answer to an item.")
     highest: int | None = Field(None, description="Highest answer to an item.")
@@ -231,7 +233,9 @@ def _check_sd(row: PrintedScale) -> Iterator[Finding]:
     """Yield whether whole answers can have both mean and SD (GRIMMER, SPRITE)."""
     if row.mean is None or row.sd is None or row.parts is None or row.bounds is None:
         return
-    if row.n is None or row.n < 2 or not len(possible_totals(row.mean, row.n, row.parts)):
+    if row.n is None or row.n < 2:
+        return
+    if not 0 < len(possible_totals(row.mean, row.n, row.parts)) <= _MOST_TOTALS:
         return
 
     numbers = row.mean, row.sd, row.n, *row.bounds, row.parts
@@ -407,7 +411,10 @@ def _printed_scales(table: str | Path | pd.DataFrame) -> dict[str, PrintedScale]
         except ValidationError as error:
             problem = error.errors()[0]
             field = ".".join(map(str, problem["loc"]))
-            raise ParameterError(f"{place}: {field}: {problem['msg']}; correct it.") from None
+            wrong = problem["msg"]
+            if problem["type"] == "string_pattern_mismatch":
+                wrong = f"{problem['input']!r:.40} is not a number such as 3.52"
+            raise ParameterError(f"{place}: {field}: {wrong}; correct it.") from None
 
         if row.name in rows:
             raise ParameterError(f"{place}: the name {row.name!r} occurs twice: rename one.")
@@ -429,12 +436,27 @@ def _printed_scales(table: str | Path | pd.DataFrame) -> dict[str, PrintedScale]
 def _records(table: str | Path | pd.DataFrame) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the place and the non-empty values of each row."""
     if isinstance(table, pd.DataFrame):
+        if not table.columns.is_unique:
+            raise ParameterError("table: a column occurs twice; keep one.")
+        for name, dtype in table.dtypes.items():
+            if dtype in (np.float32, np.float16):
+                raise ParameterError(f"table: {name}: {dtype} adds decimals; give it as text.")
+
         records = table.to_dict("records")
         places = [f"row {number}" for number in range(1, len(records) + 1)]
+    elif not isinstance(table, str | Path):
+        raise ParameterError(f"table: {table!r:.40} is no table; name a file, or give a DataFrame.")
     elif Path(table).suffix.lower() in (".yaml", ".yml"):
         check_size(Path(table))
         # all numbers as text, so that 2.50 keeps its decimals
-        records = yaml.load(Path(table).read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+        try:
+            records = yaml.load(Path(table).read_text(encoding="utf-8"), Loader=_TextLoader)
+        except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+            reason = " ".join(str(getattr(error, "problem", None) or error).split())
+            raise ParameterError(
+                f"{table}: not valid YAML ({reason:.100}); correct the file, in UTF-8."
+            ) from None
+
         places = [f"{table}, row {number}" for number in range(1, len(records or []) + 1)]
         if not isinstance(records, list) or not all(isinstance(row, dict) for row in records):
             raise ParameterError(f"{table}: give a list of rows, each with name and values.")
@@ -444,8 +466,24 @@ def _records(table: str | Path | pd.DataFrame) -> Iterator[tuple[str, dict[str, 
         places = [f"{table}, line {line}" for line in frame.attrs["lines"]]
 
     for place, record in zip(places, records, strict=True):
-        values = {str(name): value for name, value in record.items()}
+        values = {}
+        for name, value in record.items():
+            is_text = isinstance(value, str)
+            values[str(name)] = value.strip().replace("−", "-") if is_text else value
+
         yield place, {name: value for name, value in values.items() if str(value) not in _EMPTY}
+
+
+class _TextLoader(yaml.BaseLoader):
+    """Reads all values of YAML as text, and refuses names that occur twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Return a mapping, unless one of its names occurs twice."""
+        names = [str(key.value) for key, _ in node.value]
+        if len(set(names)) < len(names):
+            problem = f"a name occurs twice in {names}"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+        return super().construct_mapping(node, deep)
 
 
 def _fill_from_questionnaire(row: PrintedScale, name: str) -> PrintedScale:
@@ -492,6 +530,12 @@ def _check_consistency(row: PrintedScale, place: str) -> None:
             raise ParameterError(
                 f"{place}: {smaller} ({low}) is above {larger} ({high}): correct one of them."
             )
+    if row.lowest is not None and row.lowest == row.highest:
+        raise ParameterError(f"{place}: lowest and highest are both {row.lowest}: correct one.")
+    if row.sd is not None and row.sd.startswith("-"):
+        raise ParameterError(f"{place}: sd: {row.sd} is negative: correct it.")
+    if row.correlates_with == row.name:
+        raise ParameterError(f"{place}: correlates_with: names its own row; name another.")
     if (row.r is None) != (row.correlates_with is None):
         raise ParameterError(f"{place}: r and correlates_with belong together: give both.")
     if row.t is not None and row.f is not None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..exceptions import ParameterError
 from .prompts import Choice, Question
 
 NO_QUESTION = "No item with options was found in this prompt; a null respondent has no answer."
@@ -30,6 +31,7 @@ _ANSWER_NAMES = re.compile(
 _KEY_NAMES = re.compile(r"\b(?:id|index|number|key|item|question|statement)\b", re.IGNORECASE)
 # Schemas may refer to themselves.
 _DEEPEST = 12
+_MOST_VALUES = 10_000
 
 
 class Answer(NamedTuple):
@@ -147,7 +149,9 @@ def as_value(label: str) -> int | str:
     return int(label) if re.fullmatch(r"-?\d+", label) else label
 
 
-def fill_schema(schema: Any, questions: Sequence[Question], answer: _Answering) -> Any:
+def fill_schema(
+    schema: Any, questions: Sequence[Question], answer: _Answering, replies: int = 1
+) -> Any:
     """Return a value that a JSON schema permits, with the answers in its place.
 
     A property with an ``enum``, or an integer with limits, is an item; its text is that of the
@@ -160,6 +164,13 @@ def fill_schema(schema: Any, questions: Sequence[Question], answer: _Answering) 
         The items that the prompt has.
     answer : callable
         A function that draws the answer to a question.
+    replies : int
+        Number of replies to the request, all of which have at most 10,000 values.
+
+    Raises
+    ------
+    ParameterError
+        The schema asks for more values.
 
     Examples
     --------
@@ -167,17 +178,25 @@ def fill_schema(schema: Any, questions: Sequence[Question], answer: _Answering) 
     >>> fill_schema(schema, [], lambda question: Answer(question, 1, np.array([0.5, 0.5])))
     {'mood': 'high'}
     """
-    return _Form(schema, answer).fill(schema, questions, "", 0)
+    return _Form(schema, answer, _MOST_VALUES // replies).fill(schema, questions, "", 0)
 
 
 class _Form:
     """A JSON schema that is being filled in."""
 
-    def __init__(self, schema: Any, answer: _Answering) -> None:
+    def __init__(self, schema: Any, answer: _Answering, most: int) -> None:
         self.root = schema
         self.answer = answer
+        self.remaining = most
 
     def fill(self, schema: Any, questions: Sequence[Question], name: str, depth: int) -> Any:
+        self.remaining -= 1
+        if self.remaining < 0:
+            raise ParameterError(
+                f"response_format, tools: the schema asks for more than {_MOST_VALUES:,} values in "
+                "all replies; ask for fewer."
+            )
+
         schema = self._resolved(schema)
         if depth > _DEEPEST:
             return None
@@ -187,7 +206,7 @@ class _Form:
         kind = schema.get("type")
         if isinstance(kind, list):
             kind = next((each for each in kind if each != "null"), "null")
-        values = schema.get("enum")
+        values = schema["enum"] if isinstance(schema.get("enum"), list) else None
         low = schema.get("minimum")
         high = schema.get("maximum")
         if kind == "integer" and values is None and isinstance(low, int) and isinstance(high, int):

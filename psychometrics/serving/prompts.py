@@ -7,22 +7,33 @@ options has no questions.
 
 from __future__ import annotations
 
+import json
 import re
 import string
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 # Only the end of a longer prompt is read, so that no request can keep the server busy.
 _LONGEST = 30_000
+# Only so many brackets are tried as the beginning of JSON.
+_MOST_BRACKETS = 50
 # More options than these are not a scale.
 _WIDEST = 101
+# Most steps of a range, unless it is of percents.
+_MOST_POINTS = 20
 _LABEL = r"-?\d{1,3}|[A-Za-z]"
 # A line of a list: "(A) text", "1. text", "0: text", "2 - text".
 _ENTRY = re.compile(
     rf"\s*(?:[-*•]\s*)?(?:\((?P<inside>{_LABEL})\)|\**(?P<bare>{_LABEL})\**\s*(?:[.):=\]](?!\d)"
-    r"|(?=\s)\s[-–—]\s))\s*(?P<text>.*)"
+    r"|(?=\s)\s[-–—]\s|[ ]*\t))\s*(?P<text>.*)"
 )
+# A line of a list without labels: "- text", "[ ] text"; and of one with codes: "Q1: text".
+_BULLET = re.compile(r"[ \t]*(?:[-*•○●◦▪☐□]|\[ ?\])[ \t]+(?P<text>\S.*)")
+_CODED = re.compile(r"[ \t]*(?P<code>[A-Za-z]{1,10}[ _]?\d{1,3})[ \t]*[.:)][ \t]+(?P<text>\S.*)")
+# Other forms of digits, letters and signs, with the form that patterns know.
+_PLAIN_SIGNS: dict[int, Any] = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
+_PLAIN_SIGNS |= str.maketrans({"−": "-", "﹣": "-", "\ufe0f": "", "\u20e3": "."})
 # Patterns with a free text are bounded in length, so that no prompt takes long to read.
 _END_OF_WORDS = (
     r"(?=\s*['\"”’]?\s*(?:[,;|\n.()\]]|$|(?:,? ?(?:to|and|or|through)|\s)\s*\(?-?\d{1,3}\b))"
@@ -33,7 +44,9 @@ _MEANS = (
 )
 _BEGINNING = r"(?:^|(?<=[\n,;:|(])|(?<=[,;:|] ))"
 # Marks around options and items, and rows of a table with a label and a text.
-_MARKUP = re.compile(r"</?(?:options?|choices?|items?|statements?|questions?)>", re.IGNORECASE)
+_MARKUP = re.compile(
+    r"</?(?:options?|choices?|items?|statements?|questions?|ol|ul|li|p|br)\s*/?>", re.IGNORECASE
+)
 _TABLE_ROW = re.compile(rf"(?m)^[ \t]*\|[ \t]*({_LABEL})[ \t]*\|[ \t]*([^|\n]*?)[ \t]*\|[ \t]*$")
 _TABLE_LINE = re.compile(r"(?m)^[ \t]*\|[^\n]*$")
 _LABEL_BEFORE = re.compile(rf"(?:^|\s)\(?(?:{_LABEL})\s*[).:=(]\s*[\"'“]?\s*$")
@@ -50,12 +63,14 @@ _LEGENDS = (
 )
 _RANGES = (
     re.compile(
-        r"\b(?:scale|rat\w{1,3}|scores?|numbers?|integers?|range\w*|from|between|labels?|values?|likely)"
-        r"[^.\n\d]{0,60}?(?P<low>-?\d{1,3})(?:\s*\([^()\n]*\))?\s*(?:to|[-–—]>?|through|and|→|\.\.)"
+        r"\b(?:scale|rat\w{1,3}|scores?|numbers?|integers?|range\w*|from|between|labels?|values?|likely"
+        r"|escala|skala|échelle|scala)"
+        r"[^.\n\d]{0,60}?(?P<low>-?\d{1,3})(?:\s*\([^()\n]*\))?"
+        r"\s*(?:to|[-–—]>?|through|and|→|\.\.|bis|al?|à)"
         r"\s*(?P<high>-?\d{1,3})\b",
         re.IGNORECASE,
     ),
-    re.compile(r"[(\[](?P<low>-?\d{1,3})\s*(?:[-–—]|to)\s*(?P<high>\d{1,3})[)\]]"),
+    re.compile(r"[(\[](?P<low>-?\d{1,3})\s*(?:[-–—]|to)\s*(?P<high>\d{1,3})\s*%?[)\]]"),
     re.compile(r"(?:^|\n)[ \t]{0,9}(?P<low>-?\d{1,3}) ?to ?(?P<high>\d{1,3})[ \t]{0,9}(?:\n|$)"),
 )
 _POINTS = re.compile(r"\b(\d{1,2})[- ]point\b", re.IGNORECASE)
@@ -71,12 +86,13 @@ _LISTS = (
     ),
     re.compile(
         r"\b((?:yes|no|true|false|agree|disagree)\s*(?:/|,| or | and )\s*"
-        r"(?:or )?(?:yes|no|true|false|agree|disagree))\b",
+        r"(?:or )?(?:yes|no|true|false|agree|disagree))\b(?!\s*(?:,|/|\bor\b))",
         re.IGNORECASE,
     ),
 )
 _HEADER_OF_ITEMS = re.compile(r"\b(?:rows|statements?|items|questions|sentences)\b", re.IGNORECASE)
 _HEADER_OF_OPTIONS = re.compile(r"\b(?:columns|options?|choices|scale|answers)\b", re.IGNORECASE)
+_CHOOSING = re.compile(r"\b(?:choose|select|pick|tick|options?|choices)\b", re.IGNORECASE)
 _SOLVED = re.compile(r"\s*(?:the )?(?:correct )?answer(?: is)?\s*:\s*(\S.*)", re.IGNORECASE)
 _ITEM_MARK = re.compile(
     r"(?:^|\n)[ \t]*(?:statement|question|item|sentence|trait|q)\s*\d*\s*[:.)][ \t]*\n?[ \t]*"
@@ -94,6 +110,12 @@ _INSTRUCTION = re.compile(
 _BARE_LABEL = re.compile(
     r"\b(?:letters?|numbers?|digits?|codes?|labels?|integers?)\b", re.IGNORECASE
 )
+
+
+_OPTION_KEYS = ("options", "choices", "answer_options", "answers", "responses", "scale", "labels")
+_ITEM_KEYS = ("question", "statement", "item", "text", "prompt")
+_LABEL_KEYS = ("value", "label", "key", "id", "code")
+_TEXT_KEYS = ("text", "label", "name", "description")
 
 
 class Choice(NamedTuple):
@@ -156,7 +178,8 @@ def find_questions(text: str, context: str = "") -> list[Question]:
     >>> [question.key for question in find_questions("Yes or no?\\n1. I am calm.\\n2. I talk.")]
     ['1', '2']
     """
-    text = _MARKUP.sub("", text[-_LONGEST:].replace("\r\n", "\n"))
+    text = text[-_LONGEST:].replace("\r\n", "\n").translate(_PLAIN_SIGNS)
+    text = _MARKUP.sub("", re.sub(r"<li>", "\n- ", text))
     text = _TABLE_LINE.sub("", _TABLE_ROW.sub(r"\1. \2", text))
     context = context[-_LONGEST:]
     lines = text.split("\n")
@@ -177,6 +200,10 @@ def find_questions(text: str, context: str = "") -> list[Question]:
 
     if items:
         return [_numbered(entry, shared) for run in items for entry in run.entries]
+
+    entries = _items_without_numbers(lines, shared)
+    if entries:
+        return [Question(entry.text, shared, entry.label) for entry in entries]
     if shared:
         item = _find_item(_without_choices(text, shared))
         return [Question(item or _find_item(context), shared)]
@@ -215,12 +242,108 @@ def find_choices(text: str) -> tuple[Choice, ...]:
     if points:
         return _count(1, int(points[1]))
 
-    words = _short_lines(text)
+    words = _bulleted_options(text) or _short_lines(text)
     return tuple(Choice(word, word) for word in words)
+
+
+def _bulleted(lines: Iterable[str]) -> list[str]:
+    """Return the texts of the lines that begin with a bullet or an empty box."""
+    return [match["text"].strip() for line in lines if (match := _BULLET.fullmatch(line))]
+
+
+def _bulleted_options(text: str) -> list[str]:
+    """Return the short lines with bullets that a question or a request to choose announces."""
+    lines = text.split("\n")
+    words = _bulleted(lines)
+    if not 1 < len(words) < _WIDEST:
+        return []
+
+    first = next(place for place, line in enumerate(lines) if _BULLET.fullmatch(line))
+    is_asked = _next_line(lines, range(first - 1, -1, -1)).rstrip().endswith("?")
+    is_short = all(
+        len(word.split()) < 8 and word[-1:] != "." and not _INSTRUCTION.match(word)
+        for word in words
+    )
+    return words if is_short and (is_asked or _CHOOSING.search(text)) else []
+
+
+def _items_without_numbers(lines: Sequence[str], shared: tuple[Choice, ...]) -> list[Choice]:
+    """Return the items of a list with codes, or of bullets that the line before announces."""
+    if not shared:
+        return []
+
+    matches = [match for line in lines if (match := _CODED.fullmatch(line))]
+    if len(matches) > 1:
+        return [Choice(match["code"], match["text"].strip()) for match in matches]
+
+    first = next((place for place, line in enumerate(lines) if _BULLET.fullmatch(line)), 0)
+    header = _next_line(lines, range(first - 1, -1, -1))
+    items = _bulleted(lines)
+    announced = _HEADER_OF_ITEMS.search(header) or find_choices(header)
+    if len(items) < 2 or not announced or {choice.text for choice in shared} & {*items}:
+        return []
+    return [Choice(str(number), item) for number, item in enumerate(items, start=1)]
+
+
+def _parsed_json(text: str) -> Iterator[Any]:
+    """Yield the objects and lists of JSON in a text, from the first on."""
+    decoder = json.JSONDecoder()
+    end = 0
+    for bracket in list(re.finditer(r"[{\[]", text))[:_MOST_BRACKETS]:
+        if bracket.start() >= end:
+            try:
+                value, end = decoder.raw_decode(text, bracket.start())
+            except (ValueError, RecursionError):
+                continue
+            yield value
+
+
+def _walk_json(value: Any, shared: tuple[Choice, ...], key: str = "") -> Iterator[Question]:
+    """Yield the items of a JSON value that have options, their own or those above them."""
+    if isinstance(value, list):
+        for number, entry in enumerate(value, start=1):
+            if isinstance(entry, str) and shared:
+                yield Question(entry, shared, str(number))
+            elif isinstance(entry, dict):
+                yield from _walk_json(entry, shared, str(number))
+    elif isinstance(value, dict):
+        named = next((name for name in _OPTION_KEYS if _json_choices(value.get(name))), "")
+        choices = _json_choices(value.get(named)) or shared
+        item = next((text for name in _ITEM_KEYS if isinstance(text := value.get(name), str)), "")
+        if item and choices:
+            yield Question(item, choices, str(value.get("id", key)))
+        else:
+            for name, part in value.items():
+                if name != named:
+                    yield from _walk_json(part, choices, key)
+
+
+def _json_choices(value: Any) -> tuple[Choice, ...]:
+    """Return the options of a JSON value: a list of words, numbers or objects, or an object."""
+    entries = list(value.items()) if isinstance(value, dict) else value
+    choices = []
+    for entry in entries if isinstance(entries, list) else []:
+        if isinstance(entry, dict):
+            label = next((entry[name] for name in _LABEL_KEYS if name in entry), None)
+            text = next((entry[name] for name in _TEXT_KEYS if name in entry), label)
+        else:
+            label, text = entry if isinstance(entry, tuple) else (entry, entry)
+        if not isinstance(label, str | int) or not isinstance(text, str | int):
+            return ()
+        choices.append(Choice(str(label), str(text)))
+
+    return tuple(choices) if 1 < len(choices) <= _WIDEST else ()
 
 
 def _questions_in_json(text: str) -> list[Question]:
     """Read items that JSON in a prompt gives with their options, or with one list for all."""
+    for value in _parsed_json(text):
+        questions = list(_walk_json(value, ()))
+        if len(questions) == 1:
+            return [replace(questions[0], key="")]
+        if questions:
+            return questions
+
     items = [match.replace('\\"', '"') for match in _ITEM_IN_JSON.findall(text)]
     lists = [_split_words(match) for match in _LISTS[0].findall(text)]
     lists *= len(items) if len(lists) == 1 else 1
@@ -403,8 +526,12 @@ def _complete_labels(labels: list[str]) -> list[str]:
 
 
 def _count(low: int, high: int) -> tuple[Choice, ...]:
-    """Return the numbers of a range as options, or none if it is not a scale."""
-    if not 0 < high - low < _WIDEST:
+    """Return the numbers of a range as options, or none if it is not a scale.
+
+    A wide range begins at 0 or 1 and ends at 100; others are ages or years.
+    """
+    is_percent = low in (0, 1) and high == _WIDEST - 1
+    if not 0 < high - low <= _MOST_POINTS and not is_percent:
         return ()
     return tuple(Choice(str(number), str(number)) for number in range(low, high + 1))
 
@@ -443,7 +570,8 @@ def _without_choices(text: str, choices: Sequence[Choice]) -> str:
     rest_of_text = []
     for line in text.split("\n"):
         low = line.lower()
-        if low.strip(" \t-*•") in texts:
+        bullet = _BULLET.fullmatch(low)
+        if (bullet["text"] if bullet else low).strip(" \t-*•") in texts:
             continue
         places = [(low.rfind(words), low.rfind(words) + len(words)) for words in texts]
         if min(start for start, _ in places) < 0:
@@ -462,7 +590,8 @@ def _find_item(text: str) -> str:
     if marked:
         return str(marked[-1]).strip()
 
-    lines = [line.strip().lstrip(":;) ") for line in text.split("\n") if line.strip(" .:*-")]
+    kept = [line for line in text.split("\n") if line.strip(" .:*-") and line[0] != "#"]
+    lines = [line.strip().lstrip(":;) -*•") for line in kept]
     if len(lines) > 1 and lines[-2].endswith(":") and not _INSTRUCTION.match(lines[-1]):
         return lines[-1]
     quoted: list[str] = [words for words in _QUOTED.findall(text) if " " in words.strip()]

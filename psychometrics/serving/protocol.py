@@ -94,7 +94,7 @@ def write_replies(
         if schema is None:
             text = write_reply(questions, answering, "\n".join(texts))
         else:
-            value = fill_schema(schema, questions, answering)
+            value = fill_schema(schema, questions, answering, count)
             text = json.dumps(value, ensure_ascii=False)
 
         tokens = _TOKEN.findall(text)
@@ -255,7 +255,12 @@ def _schema_of(request: dict[str, Any], has_questions: bool) -> tuple[Any, str]:
     A tool that need not be called is called only if the prompt has no options and the tool has.
     """
     form = request.get("response_format")
-    if isinstance(form, dict) and form.get("type") == "json_schema":
+    kind = form.get("type") if isinstance(form, dict) else form
+    if kind not in (None, "text", "json_object", "json_schema"):
+        raise ParameterError(
+            f"response_format: unknown type {kind!r:.80}; use text, json_object or json_schema."
+        )
+    if isinstance(form, dict) and kind == "json_schema":
         schema = form.get("json_schema")
         return (schema.get("schema", {}) if isinstance(schema, dict) else {}), ""
 
@@ -270,6 +275,8 @@ def _schema_of(request: dict[str, Any], has_questions: bool) -> tuple[Any, str]:
         named = choice.get("function")
         name = named.get("name") if isinstance(named, dict) else None
         functions = [function for function in functions if function.get("name") == name]
+        if not functions:
+            raise ParameterError(f"tool_choice: no tool {name!r:.80}; name one of tools.")
     elif choice == "none" or (choice != "required" and has_questions):
         functions = []
     elif choice != "required":

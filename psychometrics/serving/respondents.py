@@ -331,7 +331,8 @@ def _in_order(rising_shares: Shares, rising: Sequence[int], count: int) -> Share
 
 
 def _seed(text: str) -> int | None:
-    return int(text) if text.isdecimal() and int(text) <= _LARGEST_SEED else None
+    is_number = text.isdecimal() and len(text) <= len(str(_LARGEST_SEED))
+    return int(text) if is_number and int(text) <= _LARGEST_SEED else None
 
 
 def _traits(text: str) -> dict[str, float]:

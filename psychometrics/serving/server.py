@@ -36,7 +36,12 @@ _WRITERS = {
     "/chat/completions": protocol.chat_completion,
     "/completions": protocol.completion,
 }
-_ERRORS = {400: "invalid_request_error", 401: "authentication_error", 404: "not_found_error"}
+_ERRORS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    404: "not_found_error",
+    500: "server_error",
+}
 
 
 class NullServer(ThreadingHTTPServer):
@@ -212,6 +217,10 @@ class _Handler(BaseHTTPRequestHandler):
         except PsychometricsError as error:
             text = str(error)
             self._refuse(404 if text.startswith("model:") else 400, text)
+            return
+        except Exception:
+            self.server.handle_error(self.request, self.client_address)
+            self._refuse(500, "The server could not answer; its own output says why.")
             return
 
         with self.server.lock:
