@@ -30,7 +30,7 @@ from transformers.activations import ACT2FN
 import psychometrics as pm
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.models import devices, fast, loading, sources
-from psychometrics.models.embedded import load_embedded, load_masked_lm
+from psychometrics.models.embedded import acceptability, load_embedded, load_masked_lm
 from psychometrics.models.fast import fast_forward as forward_of
 from psychometrics.modes import identify, load_respondent, nli, nli_labels
 from psychometrics.modes.mode import Identity
@@ -852,6 +852,7 @@ def test_all_models_are_loaded_by_the_guarded_loader_with_remote_code_forbidden(
     labelled = pd.DataFrame(PAIRS, columns=["premise", "hypothesis"])
     labelled["label"] = [n % 3 for n in range(len(labelled))]
     ways += [
+        lambda folder: acceptability(["I am."], folder),
         lambda folder: train_nli(folder, labelled, out, progress=False),
         lambda folder: adapt_encoder(folder, ["I am."], out, progress=False),
         lambda folder: train_acceptability(folder, judged, out, progress=False),

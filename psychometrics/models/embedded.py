@@ -189,15 +189,16 @@ def embedded_head(name: str) -> tuple[Path, dict[str, Any]]:
     return folder, json.loads((folder / "recipe.json").read_text(encoding="utf-8"))
 
 
-def acceptability(sentences: Sequence[str]) -> NDArray[np.float32]:
+def acceptability(sentences: Sequence[str], name: str | Path = "embedded") -> NDArray[np.float32]:
     """Return the probability that each sentence is linguistically acceptable.
-
-    The judge is SmolLM2 with an adapter and a head that were trained on CoLA.
 
     Parameters
     ----------
     sentences : sequence of str
         n sentences. Repeated sentences are scored once.
+    name : str or Path
+        ``"embedded"``, SmolLM2 with an adapter and a head trained on CoLA; or a local folder or a
+        hub id of a model with two outputs, of which the second means acceptable.
 
     Returns
     -------
@@ -206,7 +207,7 @@ def acceptability(sentences: Sequence[str]) -> NDArray[np.float32]:
     Raises
     ------
     RespondentError
-        The embedded head or SmolLM2 is missing.
+        The embedded head or SmolLM2 is missing, or the model does not have two outputs.
 
     Examples
     --------
@@ -215,18 +216,8 @@ def acceptability(sentences: Sequence[str]) -> NDArray[np.float32]:
     """
     import torch
 
-    folder, recipe = embedded_head("cola")
-    config = load_config(SMOLLM2, num_labels=2, num_hidden_layers=recipe["layers"])
-    model, tokenizer = load_model(SMOLLM2, "classifier", config=config, fresh=True)
-    if tokenizer.pad_token is None:
-        tokenizer.pad_token = tokenizer.eos_token
-
-    # A decoder's answer is at the last token that is not padding.
-    model.config.pad_token_id = tokenizer.pad_token_id
-    tokenizer.padding_side = "right"
-    _merge(model.state_dict(), folder)
-
-    wording = recipe["wording"]
+    model, tokenizer = _acceptability_classifier(name)
+    wording = embedded_head("cola")[1]["wording"] if name == "embedded" else "{sentence}"
     unique = sorted(set(sentences), key=len)
     values = []
     with torch.inference_mode():
@@ -239,6 +230,26 @@ def acceptability(sentences: Sequence[str]) -> NDArray[np.float32]:
 
     answers = dict(zip(unique, torch.cat(values).numpy(), strict=True))
     return np.array([answers[sentence] for sentence in sentences], dtype=np.float32)
+
+
+def _acceptability_classifier(name: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    if name != "embedded":
+        model, tokenizer = load_model(find(name), "classifier", what="an acceptability classifier")
+        if model.config.num_labels != 2:
+            raise RespondentError(f"{name} has {model.config.num_labels} outputs, not two.")
+        return model, tokenizer
+
+    folder, recipe = embedded_head("cola")
+    config = load_config(SMOLLM2, num_labels=2, num_hidden_layers=recipe["layers"])
+    model, tokenizer = load_model(SMOLLM2, "classifier", config=config, fresh=True)
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+
+    # A decoder's answer is at the last token that is not padding.
+    model.config.pad_token_id = tokenizer.pad_token_id
+    tokenizer.padding_side = "right"
+    _merge(model.state_dict(), folder)
+    return model, tokenizer
 
 
 def is_wording(text: object) -> bool:
