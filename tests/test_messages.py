@@ -242,6 +242,24 @@ def test_whatever_json_comes_nothing_but_a_status_and_value_goes_out(content):
         assert (status == "ok") == (value is not None)
 
 
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ('{"answer": 4, "reason": "I went to 2 parties."}', ("ok", 4)),
+        ('{"rating": "very accurate"}', ("ok", 5)),
+        ('[{"answer": {"value": 2}}]', ("ok", 2)),
+        ('{"value": 4, "label": "moderately accurate"}', ("ok", 4)),
+        ('{"answer": 4, "score": 2}', ("ambiguous", None)),
+        ('{"answer": 9}', ("out_of_range", None)),
+        ('{"item": 2, "answer": 4}', ("unreadable", None)),
+        ('{"confidence": 4}', ("unreadable", None)),
+    ],
+)
+def test_a_single_statement_may_be_answered_by_an_object_with_an_answer(reply, expected):
+    assert read(reply, count=1) == [expected]
+    assert [status for status, _ in read(reply.replace("item", "no"), count=2)] != ["ok", "ok"]
+
+
 def test_true_and_false_of_json_answer_true_and_false():
     own = MINI.items[0].model_copy(
         update={"options": (MINI.options[0].model_copy(update={"label": "True"}),

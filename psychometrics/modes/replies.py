@@ -149,8 +149,8 @@ def parse_reply(
     In JSON, bare or in a fenced block, an answer is a value under the statement's number, its id or
     its text, also within an object (``{"answers": {"1": 4}}``), or a list entry that holds both the
     statement's identifier and the answer (``[{"id": 1, "answer": 4}]``). A value may be an object
-    with an ``answer``. A repeated key counts twice. The complete entries of a truncated object
-    count.
+    with an ``answer``, which alone suffices for a single statement. A repeated key counts twice.
+    The complete entries of a truncated object count.
 
     Parameters
     ----------
@@ -430,6 +430,9 @@ def _read_json(content: Any, readers: list[_Reader], depth: int = 0) -> list[_Nu
     answers: list[_Numbered] = []
     for key, value in content:
         number = _find_number(key, readers)
+        if item is None and len(readers) == 1 and str(key).strip().lower() in _ANSWER_KEYS:
+            number = 1  # the only statement
+
         if number:
             answers += _read_json_value(number, value, readers)
         elif isinstance(value, tuple | list):

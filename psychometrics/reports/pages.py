@@ -353,6 +353,7 @@ def format_markdown(table: Table) -> str:
 
     Examples
     --------
+    >>> from psychometrics.reports.report import Column, Table
     >>> column = Column(key="a", heading="first", form=".1f")
     >>> print(format_markdown(Table(name="t", title="T.", columns=[column], rows=[{"a": 2.0}])))
     | first |
@@ -368,6 +369,7 @@ def format_latex(table: Table) -> str:
 
     Examples
     --------
+    >>> from psychometrics.reports.report import Column, Table
     >>> column = Column(key="a", heading="share", form="")
     >>> print(format_latex(Table(name="t", title="T.", columns=[column], rows=[{"a": "5 %"}])))
     \begin{tabular}{l}
