@@ -39,7 +39,8 @@ LAYERS = (
 LARGEST = {"code lines": 23_140, "public constants": 63, "root modules": 10}
 """Today's sizes. They only fall: whoever adds lines removes at least as many.
 
-They rose once, when pages about models, the audit, the null server and ONNX files came in.
+They rose twice: when pages about models, the audit, the null server and ONNX files came in, and
+when chat models got control questions and ONNX files answered by their options.
 """
 
 
