@@ -216,7 +216,8 @@ def test_prompts_and_key_do_not_follow_to_another_origin(tmp_path):
         (4, "4", "ok"),
         ([{"type": "text", "text": "1: "}, {"type": "text", "text": "4"}], "1: 4", "ok"),
         ("4 \ud800", "4 �", "unreadable"),
-        ({"answer": 4}, '{"answer": 4}', "unreadable"),
+        ({"mood": 4}, '{"mood": 4}', "unreadable"),
+        ({"answer": 4}, '{"answer": 4}', "ok"),
         (None, "", "missing"),
     ],
 )
