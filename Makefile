@@ -18,7 +18,7 @@ pdf: $(VENV)/installed  ## print the built book into one file
 	test -f book/_build/html/index.html || $(BIN)/psychometrics book
 	$(BIN)/psychometrics pdf --output book/_build/book.pdf
 
-test: $(VENV)/installed  ## run the linter, the type checker and the tests of the instrument, in five minutes
+test: $(VENV)/installed  ## run the linter, the type checker and the tests of the instrument, in five to seven minutes
 	$(call checked,-m "not all")
 
 test-all: $(VENV)/installed  ## run the linter, the type checker and all tests

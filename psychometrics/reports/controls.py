@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -76,15 +77,12 @@ in the valley is dry.']
     weather.append(Item(id=_EMPTY_ID, text=_EMPTY_ITEM))
     # spread evenly, as an order that is not shuffled would ask them last
     places = [*np.linspace(0, 0.99, len(items)), *np.linspace(0.001, 1, len(weather))]
-    mixed = [item for _, item in sorted(zip(places, items + weather, strict=True), key=_place)]
+    placed = sorted(zip(places, items + weather, strict=True), key=itemgetter(0))
     options_of_all = options.pop()
     return questionnaire.model_copy(
-        update=changes | {"items": tuple(mixed), "options": options_of_all, "stem": None}
+        update=changes
+        | {"items": tuple(item for _, item in placed), "options": options_of_all, "stem": None}
     )
-
-
-def _place(placed: tuple[float, Item]) -> float:
-    return placed[0]
 
 
 def control_call(
