@@ -149,13 +149,10 @@ def _profile_answers(
     answers, names = _read_file(file, questionnaires, mode, condition)
     tables = pm.answer_profiles.assess_answers(answers, names)
     loaded = pm.questionnaires.load_questionnaires(names, texts=False)
-    command = _command_of_file("profile", [], file, names, condition)
+    command, cells = _repeat_reading("profile", [], file, names, condition)
     report = pm.contents.report_answers(answers, tables, loaded, stem, command)
-    cells = [
-        *_reading_cells(file, names, condition),
-        "tables = pm.answer_profiles.assess_answers(answers, questionnaires)",
-        'tables["scales"]',
-    ]
+    cells.append("tables = pm.answer_profiles.assess_answers(answers, questionnaires)")
+    cells.append('tables["scales"]')
     titles = {each.id: each.short_title for each in loaded}
     figure = pm.pages.draw_alphas(tables["scales"], titles) if pages else None
     _write_files(report, figure, pages, cells, pm.contents.answer_tables(answers, tables))
@@ -211,12 +208,9 @@ def _compare(
         answers, names = _read_file(answer_file, questionnaires, mode, condition)
         models = _choose_respondents(answers, models)
         comparison = pm.comparisons.compare_respondents(answers, names, models)
-        command = _command_of_file("compare", models, answer_file, names, condition)
+        command, cells = _repeat_reading("compare", models, answer_file, names, condition)
         compare = f"pm.comparisons.compare_respondents(answers, questionnaires, {models!r})"
-        cells = [
-            *_reading_cells(answer_file, names, condition),
-            f"comparison = {compare}",
-        ]
+        cells.append(f"comparison = {compare}")
 
     report = pm.contents.report_comparison(comparison, command)
     tables = pm.contents.comparison_tables(comparison)
@@ -228,26 +222,21 @@ def _compare(
     if not pages:
         for name, assessment in comparison.assessments.items():
             lines += [name, *_flag_lines(assessment.flags)]
-    lines += _comparison_lines(tables["scores"], comparison.differences)
+    lines += [
+        f"{row.mark} {row.questionnaire}, {row.scale}: {row.model} {_judged_score(row)}"
+        for row in tables["scores"].itertuples()
+    ]
+    lines += [
+        f"{row.questionnaire}, {row.scale}: {row.model} {row.difference:+.3f} "
+        f"({_ends(row.low, row.high, '+.3f')}), {row.verdict}"
+        for row in comparison.differences.itertuples()
+    ]
     _print_report(report, lines, comparison.agreement, pages, as_json)
 
     for name, reason in comparison.failures.items():
         typer.echo(f"psychometrics: {name} could not be asked: {reason}", err=True)
 
     raise typer.Exit(1 if comparison.failures else 0)
-
-
-def _comparison_lines(scores, differences) -> list[str]:
-    """Return the scores of several models and their differences, line by line."""
-    lines = []
-    for row in scores.itertuples():
-        place = f"{row.mark} {row.questionnaire}, {row.scale}: {row.model}"
-        lines.append(f"{place} {_judged_score(row)}")
-    for row in differences.itertuples():
-        ends = _ends(row.low, row.high, "+.3f")
-        place = f"{row.questionnaire}, {row.scale}: {row.model}"
-        lines.append(f"{place} {row.difference:+.3f} ({ends}), {row.verdict}")
-    return lines
 
 
 @app.command("table", rich_help_panel=_PANEL)
@@ -437,7 +426,17 @@ def _print_report(report, lines: list[str], agreement, pages: list[Path], as_jso
         print_report(report)
         typer.echo()
     else:
-        _print_lines(report, lines, agreement)
+        for statement in report.statements:
+            typer.echo(f"{statement.about}: {statement.text}")
+
+        table = agreement.dropna(axis=1, how="all")
+        text = table.to_string(index=False, float_format="{:.3f}".format)
+        lines = [*lines, "agreement of independent respondents:", text, pm.agreement.INDEPENDENT]
+        for test in report.tests:
+            command = f": {test.command}" if test.command else ""
+            lines.append(f"{test.name} test: {test.status}{command}")
+
+        typer.echo("\n".join(lines))
 
     if pages:
         files = [*pages, pages[0].with_suffix(".json")]
@@ -447,43 +446,20 @@ def _print_report(report, lines: list[str], agreement, pages: list[Path], as_jso
         typer.echo(", ".join(map(str, files)))
 
 
-def _print_lines(report, lines: list[str], agreement) -> None:
-    """Print what may be written, the lines of scores, agreement and the five tests."""
-    for statement in report.statements:
-        typer.echo(f"{statement.about}: {statement.text}")
-    for line in lines:
-        typer.echo(line)
-
-    typer.echo("agreement of independent respondents:")
-    frame = agreement.dropna(axis=1, how="all")
-    typer.echo(frame.to_string(index=False, float_format="{:.3f}".format))
-    typer.echo(pm.agreement.INDEPENDENT)
-    for test in report.tests:
-        command = f": {test.command}" if test.command else ""
-        typer.echo(f"{test.name} test: {test.status}{command}")
-
-
-def _command_of_file(
+def _repeat_reading(
     name: str, respondents: list[str], file: Path, names: list[str], condition: list[str] | None
-) -> str:
-    """Return the command that made a page about a table of answers."""
+) -> tuple[str, list[str]]:
+    """Return the command that made a page about a table of answers, and cells that read it."""
     words = ["psychometrics", name, *respondents, "--answers", str(file)]
     words += ["--questionnaires", ",".join(names)]
     for setting in condition or []:
         words += ["-c", setting]
 
-    return shlex.join(words)
-
-
-def _reading_cells(file: Path, names: list[str], condition: list[str] | None) -> list[str]:
-    """Return the cells of a notebook that read a table of answers."""
     settings = parse_reading_settings(condition)
     path = str(file.expanduser().absolute())
-    return [
-        "import psychometrics as pm",
-        f"questionnaires = {names!r}\n"
-        f"answers = pm.answers.files.read_all({path!r}, questionnaires, **{settings!r})",
-    ]
+    read = f"pm.answers.files.read_all({path!r}, questionnaires, **{settings!r})"
+    cells = ["import psychometrics as pm", f"questionnaires = {names!r}\nanswers = {read}"]
+    return shlex.join(words), cells
 
 
 def _judged_score(row: tuple) -> str:

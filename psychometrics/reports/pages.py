@@ -29,7 +29,7 @@ from ..formats import markdown_table, number
 from .assessments import Assessment, Comparison
 from .contents import report_comparison, report_profile
 from .printing import print_page
-from .report import Report, Table
+from .report import _MARKS, _TONES, Report, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,13 +42,6 @@ _KINDS = {
     "study": "Report of a study",
     "audit": "Audit of printed numbers",
 }
-_TONES = {
-    "placebo": "", "no score": "bad", "fails": "bad", "not compared": "doubt",
-    "as impostors": "doubt", "depends on size": "doubt", "reservations": "doubt", "passes": "good",
-    "does not fit": "bad", "also without the trait": "doubt", "changes": "doubt",
-    "cannot tell": "", "fits": "good", "not explained by it": "good", "stays": "good",
-}  # fmt: skip
-_MARKS = {"bad": "✗", "doubt": "!", "good": "✓", "": "–"}
 _SIGNS = {"passed": "✓", "failed": "✗", "open": "!", "not done": "–", "not needed": "–"}
 # The colours in which a figure is drawn, and the page's names for them, light and dark.
 _INK = "#222833"
@@ -315,9 +308,8 @@ def _environment():
     )
     environment.globals |= {
         "kinds": _KINDS,
-        "tones": _TONES,
         "marks": _MARKS,
-        "tones_of_marks": {mark: tone for tone, mark in _MARKS.items()},
+        "tones": _TONES,
         "signs": _SIGNS,
         "number": number,
         "address": _address,

@@ -11,11 +11,9 @@ respondent, :func:`verdict` combines them for one scale, and :func:`rules` lists
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from ..checks import check_columns, check_flags
 from ..exceptions import ParameterError
@@ -26,6 +24,7 @@ from ..measures.styles import balanced_pairs, decisiveness, response_styles
 from ..measures.trends import monotony
 from ..measures.validity import term_silhouettes
 from ..questionnaires import Questionnaire, Scale, load_questionnaire
+from .report import _load_texts
 
 FEWEST_RESPONDENTS = 8
 """The fewest respondents on a base whose alpha and correlations are printed, by power.
@@ -48,9 +47,7 @@ _BALANCE = ["content", "agreeing"]
 _HEADS_TO_MATCH = 25
 _LOG_FACTORS = (-8.0, 8.0)
 _DEALS = 999
-_RULES = yaml.safe_load(
-    (Path(__file__).parent / "templates" / "rules.yml").read_text(encoding="utf-8")
-)
+_RULES = _load_texts("rules")
 
 
 def rules(to_prompts: bool) -> pd.DataFrame:
@@ -200,22 +197,9 @@ def verdict(checks: pd.DataFrame, scale: Scale) -> tuple[str, str]:
     marks = of_scale["mark"]
     to_prompts = "terms" in marks
 
-    if (marks == "✗").any():
-        if to_prompts and marks["terms"] != "✗":
-            reason = "no better than guessing at inference"
-        elif to_prompts:
-            reason = "indistinguishable from a random head"
-        elif marks.get("turned") == "✗":
-            reason = "it turns round with the options"
-        elif of_scale["value"].get("content") == 0:
-            reason = "the same answer to every item"
-        else:
-            reason = "indistinguishable from answers dealt out at random"
-
-        return "✗", f"{reason}; do not interpret"
-
-    if (marks.get("content"), marks.get("weather")) == ("–", "!"):
-        return "✗", "indistinguishable from answers about the weather; do not interpret"
+    failure = find_failure(of_scale)
+    if failure:
+        return "✗", f"{_RULES['failures'][failure]}; do not interpret"
 
     reserved = marks.index[marks == "!"].tolist()
     if to_prompts and marks["terms"] == "!":
@@ -232,6 +216,28 @@ def verdict(checks: pd.DataFrame, scale: Scale) -> tuple[str, str]:
     if reserved:
         return "!", f"with reservations: {', '.join(reserved)}"
     return "✓", "no flag, which is not a proof"
+
+
+def find_failure(checks: pd.DataFrame) -> str:
+    """Return why a scale must not be interpreted: the check that fails, *same* or nothing.
+
+    Parameters
+    ----------
+    checks : DataFrame
+        The flags of one scale, indexed by check; *same* are equal answers to all items.
+
+    Examples
+    --------
+    >>> checks = pd.DataFrame({"mark": ["✗"], "value": [0.0]}, index=["content"])
+    >>> find_failure(checks)
+    'same'
+    """
+    marks = checks["mark"]
+    failed = [check for check in _RULES["failures"] if marks.get(check) == "✗"]
+    if not failed:
+        is_weather = (marks.get("content"), marks.get("weather")) == ("–", "!")
+        return "weather" if is_weather else ""
+    return "same" if failed[0] == "content" and checks.loc["content", "value"] == 0 else failed[0]
 
 
 def _item_means(items: pd.DataFrame) -> pd.DataFrame:
@@ -258,7 +264,14 @@ def _flag_prompts(
         *_check_agreeing(answers, heads[_MATCHED], questionnaire),
     ]
     if accuracy is not None:
-        rows.append(_check_accuracy(*accuracy))
+        value, low, high, guess = (*accuracy, 1 / 3)[:4]
+        words = (
+            f"at inference it is right on {value:.0%} of labelled pairs (95 % interval "
+            f"{low:.0%} to {high:.0%}; guessing {guess:.0%})."
+        )
+        row = ("", "accuracy", "!" if low < 0.5 else "✓", words, value)
+        rows.append(("", "guessing", "✗", words, value) if low <= guess else row)
+
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
@@ -274,12 +287,6 @@ def _silhouettes(shares: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataF
     return pd.DataFrame(by_scale)
 
 
-def _standardise(values: pd.DataFrame) -> pd.DataFrame:
-    """Standardise over all respondents, the model included, so that equal ones count alike."""
-    spread = values.std(ddof=0)
-    return (values - values.mean()) / spread.where(spread > 0, 1.0)
-
-
 def _check_terms(
     shares: pd.DataFrame,
     head_shares: Mapping[str, pd.DataFrame],
@@ -292,7 +299,10 @@ def _check_terms(
     distances = {}
     largest = {}
     for size, null in nulls.items():
-        standardised = _standardise(pd.concat([values, null]))
+        # with the model, so that respondents that equal it count alike
+        together = pd.concat([values, null])
+        spread = together.std(ddof=0)
+        standardised = (together - together.mean()) / spread.where(spread > 0, 1.0)
         distances[size] = standardised.iloc[0] - 1e-12
         largest[size] = standardised.iloc[1:].max(axis=1).dropna().to_numpy()
 
@@ -305,22 +315,20 @@ def _check_terms(
             continue
 
         passes = [_is_rare(distances[size][scale.id], largest[size], level) for size in heads]
+        mark = "✗"
+        words = "indistinguishable from random heads of every size"
         if all(passes):
             mark = "✓"
             words = "distinguishable from random heads of every size"
         elif any(passes):
             mark = "!"
             words = "distinguishable from random heads of some sizes only"
-        else:
-            mark = "✗"
-            words = "indistinguishable from random heads of every size"
 
-        words += ": silhouette of source against inverse terms " + number(float(value), ".2f")
+        words += f": silhouette of source against inverse terms {number(float(value), '.2f')}"
         for size, silhouettes in heads.items():
-            words += (
-                f"; {size} they have {number(float(np.median(silhouettes)), '.2f')} in the median, "
-            )
-            words += f"and {(silhouettes >= value).sum()} of {len(silhouettes)} have as much"
+            median = number(float(np.median(silhouettes)), ".2f")
+            count = f"{(silhouettes >= value).sum()} of {len(silhouettes)}"
+            words += f"; {size} they have {median} in the median, and {count} have as much"
             if len(questionnaire.scales) > 1:
                 reached = (largest[size] >= distances[size][scale.id]).sum()
                 words += f" ({reached} on one of the scales)"
@@ -387,17 +395,6 @@ def _check_agreeing(
         f"it is larger in {share:.0%} of random heads."
     )
     yield "", "agreeing", "!" if exceeds else "✓", words, agreeing
-
-
-def _check_accuracy(value: float, low: float, high: float, guess: float = 1 / 3) -> tuple:
-    """Compare the accuracy at inference with one half and with what guessing gives."""
-    words = (
-        f"at inference it is right on {value:.0%} of labelled pairs (95 % interval "
-        f"{low:.0%} to {high:.0%}; guessing {guess:.0%})."
-    )
-    if low <= guess:
-        return "", "guessing", "✗", words, value
-    return "", "accuracy", "!" if low < 0.5 else "✓", words, value
 
 
 def _flag_items(answers: pd.DataFrame, questionnaire: Questionnaire, level: float) -> pd.DataFrame:
@@ -490,7 +487,11 @@ def _step_down(shares: np.ndarray, keyed_places: dict, level: float) -> dict[str
     while untested:
         pool = np.unique(np.concatenate([places for places, _ in untested.values()]))
         deals = _deal(shares, pool)
-        ranks = {name: _rank_deals(_spread(deals, *keyed)) for name, keyed in untested.items()}
+        ranks = {}
+        for name, keyed in untested.items():  # the share of deals that are at least as much alike
+            spread = np.round(_spread(deals, *keyed), 12)
+            ranks[name] = np.searchsorted(np.sort(spread), spread, side="right") / len(spread)
+
         best = min(untested, key=lambda name: ranks[name][0])
         smallest = np.min(list(ranks.values()), axis=0)
         least = max(least, float((smallest <= ranks[best][0] + 1e-12).mean()))
@@ -527,12 +528,6 @@ def _spread(deals: np.ndarray, places: np.ndarray, keys: np.ndarray) -> np.ndarr
     """Return a scale's sum of squares of keyed answers around their mean, for each deal."""
     keyed = np.where(keys > 0, deals[:, places], 1 - deals[:, places])
     return ((keyed - keyed.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
-
-
-def _rank_deals(spread: np.ndarray) -> np.ndarray:
-    """Return for each deal the share of deals whose answers are at least as much alike."""
-    rounded = np.round(spread, 12)
-    return np.searchsorted(np.sort(rounded), rounded, side="right") / len(rounded)
 
 
 def _is_rare(value: float, drawn: np.ndarray, level: float = 0.05) -> bool:

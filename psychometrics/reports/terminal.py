@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..formats import number
-from .pages import _MARKS, _SIGNS, _TONES
-from .report import Column, NamedTest, Report
+from .pages import _SIGNS
+from .report import _MARKS, Column, NamedTest, Report
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
 # Colours that can be read on light and on dark ground; a mark says the same without colour.
-_COLOURS = {"good": "green", "doubt": "dark_goldenrod", "bad": "red", "": "none"}
+_COLOURS = {"✓": "green", "!": "dark_goldenrod", "✗": "red", "–": "none"}
 _STATUSES = {"passed": "green", "failed": "red", "open": "dark_goldenrod"}
 _NEEDED = ("verdict", "scale_title", "title", "model")  # of a narrow table, the columns that stay
 _GAP = 2
@@ -36,7 +36,7 @@ def print_report(report: Report, console: Console | None = None) -> None:
     >>> from psychometrics.reports.report import Statement, Table
     >>> column = Column(key="verdict", heading="verdict")
     >>> results = Table(name="scores", title="", columns=[column],
-    ...                 rows=[{"verdict": "May be reported", "case": "passes"}])
+    ...                 rows=[{"verdict": "May be reported", "mark": "✓"}])
     >>> said = Statement(about="Fear", case="passes", verdict="May be reported", text="Report it.")
     >>> report = Report(kind="profile", title="my-model", about="mode nli", statements=[said],
     ...                 tests=[], results=results)
@@ -56,8 +56,8 @@ def print_report(report: Report, console: Console | None = None) -> None:
     console.print(Text(report.title, style="bold"))
     console.print(Text(report.about, style="dim"))
     for statement in report.statements:
-        tone = _TONES[statement.case]
-        head = f"{_MARKS[tone]} {statement.about}: ", f"bold {_COLOURS[tone]}"
+        mark = _MARKS[statement.case]
+        head = f"{mark} {statement.about}: ", f"bold {_COLOURS[mark]}"
         console.print()
         console.print(Text.assemble(head, statement.text))
 
@@ -90,9 +90,8 @@ def _results_table(report: Report, width: int) -> Table:
             table.add_row(Text(str(group), style="bold"))
         for row in report.results.rows:
             if row.get("about") == group:
-                tone = _TONES.get(str(row.get("case")), "")
                 cells = [Text(_show_cell(column, row)) for column in columns]
-                cells[0].stylize(_COLOURS[tone])  # the verdict
+                cells[0].stylize(_COLOURS[row["mark"]])  # the verdict
                 table.add_row(*cells)
 
     return table
@@ -121,10 +120,7 @@ def _least_width(report: Report, column: Column) -> int:
 def _show_cell(column: Column, row: dict[str, Any]) -> str:
     value = row[column.key]
     shown = "" if value is None else number(value, column.form)
-    if column.key != "verdict":
-        return shown
-    mark = row.get("mark") or _MARKS[_TONES.get(str(row.get("case")), "")]
-    return f"{mark} {shown}"
+    return f"{row['mark']} {shown}" if column.key == "verdict" else shown
 
 
 def _tests_table(tests: Sequence[NamedTest]) -> Table:
