@@ -21,10 +21,7 @@ from .options import app
 from . import questionnaires as questionnaires
 from . import asking as asking
 from . import models as models
-from . import serving as serving
 from . import reports as reports
-from . import audits as audits
-from . import viewing as viewing
 
 # isort: on
 

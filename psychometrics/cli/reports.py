@@ -1,12 +1,14 @@
-"""Commands that judge respondents: profiles and comparisons, in the terminal and as pages."""
+"""Commands that judge respondents or printed tables, on the terminal and on pages."""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 import shlex
 import sys
 import warnings
+import webbrowser
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -293,6 +295,66 @@ def _table(
         typer.echo(f"psychometrics: {row.respondent_id}: {row.note}", err=True)
 
     raise typer.Exit(int(tables["scores"]["questionnaire"].isna().any()))
+
+
+@app.command("audit", rich_help_panel=_PANEL)
+def _audit(
+    table: Annotated[Path, Argument(metavar="TABLE", help="A CSV or YAML file of printed scales.")],
+    output: Annotated[
+        Path | None, Option("--output", "-o", help="The page (.html, .pdf) or the table (.csv).")
+    ] = None,
+) -> None:
+    """Audit a paper's table without its data: what is possible, what needs no trait, the unit.
+
+    The table has a row for each printed scale, with the column name and any of questionnaire,
+    scale, items, reverse_keyed, lowest, highest, score (mean or sum), n, models, mean, sd, alpha,
+    correlates_with, r, norm_mean, norm_sd, norm_n, t, f, df.
+    """
+    findings = pm.audits.audit(table)
+    for name, rows in findings.groupby("name", sort=False):
+        typer.echo(f"{name}")
+        for row in rows.itertuples():
+            typer.echo(f"  {row.check}: {row.result}. {row.sentence}")
+
+    if output is not None and output.suffix.lower() in (".html", ".pdf"):
+        command = f"psychometrics audit {table} --output {output}"
+        report = pm.audits.report_audit(findings, table.name, command)
+        cells = ["import psychometrics as pm", f"pm.audits.audit({str(table)!r})"]
+        pm.pages.write_page(report, None, [output], pm.pages.make_notebook(report, cells))
+        write_text(output.with_suffix(".json"), report.to_json())
+        typer.echo(f"{output}, {output.with_suffix('.json')}")
+    elif output is not None:
+        write_csv(findings, output, decimals=6)
+        typer.echo(f"{output}: {len(findings)} findings")
+
+
+@app.command("view", rich_help_panel=_PANEL)
+def _view(
+    folder: Annotated[
+        Path, Argument(metavar="[FOLDER]", help="Folder of pages; by default this one.")
+    ] = Path(),
+    store: Store = None,
+    port: Annotated[
+        int, Option(max=65535, min=0, help="Port of this machine; by default a free one.")
+    ] = 0,
+    browser: Annotated[
+        bool, Option("--browser/--no-browser", help="Open the browser, or print the address only.")
+    ] = True,
+) -> None:
+    """Show the runs in the store, with their answers, verdicts and pages, in the browser.
+
+    The pages that `profile` and `compare` wrote to FOLDER give the verdicts. Nothing is changed,
+    and only this machine can open the printed address. Ctrl-C ends the command.
+    """
+    # Imported here, as the store's packages take a second to import.
+    from ..reports.viewer import Viewer
+
+    with Viewer(store, folder, port) as viewer:
+        typer.echo(f"{viewer.url} (Ctrl-C to stop)")
+        if browser:
+            webbrowser.open(viewer.url)
+        with contextlib.suppress(KeyboardInterrupt):
+            viewer.serve_forever()
 
 
 def _settings_of_asking(

@@ -158,21 +158,18 @@ def _scales(
         row["sd"] = means.loc[scale.id, "sd"]
         keyed = keyed_items(items, questionnaire, scale)
         asked_once = keyed if runs == 1 else keyed.head(0)
-        row |= _alpha_of(keyed)
+        complete = keyed.dropna()
+        row |= dict.fromkeys(("alpha", "alpha_low", "alpha_high"), np.nan)
+        if len(complete) >= _LEAST and complete.shape[1] > 1:
+            value = alpha(complete)
+            row |= {"alpha": value["alpha"], "alpha_low": value["low"], "alpha_high": value["high"]}
+
         row |= _ordinal(asked_once)
         row |= _graded(asked_once)
         row |= _bounds(row, keyed_items(habitual, questionnaire, scale), level)
         rows.append(row | {"reading": _reading(row)})
 
     return pd.DataFrame(rows)
-
-
-def _alpha_of(keyed: pd.DataFrame) -> dict[str, float]:
-    complete = keyed.dropna()
-    if len(complete) < _LEAST or complete.shape[1] < 2:
-        return dict.fromkeys(("alpha", "alpha_low", "alpha_high"), np.nan)
-    value = alpha(complete)
-    return {"alpha": value["alpha"], "alpha_low": value["low"], "alpha_high": value["high"]}
 
 
 def _ordinal(keyed: pd.DataFrame) -> dict[str, float]:

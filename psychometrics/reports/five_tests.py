@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 
-from ..formats import number
+from ..formats import fill, number
 from ..measures.norms import compare_means
 from .assessments import Assessment
 from .controls import _EMPTY_ID, _EMPTY_ITEM
@@ -134,11 +133,13 @@ def _impostors_by_heads(assessment: Assessment) -> NamedTest:
         command = assessment.command(base="FOLDER")
         return _test("impostors on another base", "not done", (), command, heads=heads)
 
-    results: list[str] = []
-    for questionnaire, scales in assessment.scores.groupby("questionnaire", sort=False):
-        readings = read_questionnaire(assessment, str(questionnaire))
-        for name, reading in zip(_name_scales(assessment, scales), readings, strict=True):
-            results.append(f"{name}: {reading.impostors} of {reading.drawn} are as far from zero.")
+    names = _name_scales(assessment, assessment.scores)
+    questionnaires = assessment.scores["questionnaire"].unique()
+    readings = [each for name in questionnaires for each in read_questionnaire(assessment, name)]
+    results = [
+        f"{name}: {reading.impostors} of {reading.drawn} are as far from zero."
+        for name, reading in zip(names, readings, strict=True)
+    ]
 
     flags = _of_check(assessment, "terms")
     for mark, sentence in _COMPARED_TERMS.items():
@@ -320,15 +321,10 @@ def _twin(assessment: Assessment) -> NamedTest:
     if not len(compared):
         return _test("no twin", "not done", (), assessment.command(against="TWIN"))
 
-    results = [
-        f"{assessment.short_title(row.questionnaire)}: its items correlate "
-        f"{number(row.with_others, '.2f')} with those of {row.respondents - 1} others (dealt at "
-        f"random up to {number(row.null_with_others, '.2f')}; all agree "
-        f"{number(row.agreement, '.2f')})."
-        for row in compared.itertuples()
-    ]
+    titles = compared["questionnaire"].map(assessment.short_title)
+    compared = compared.assign(title=titles, others=compared["respondents"] - 1)
     repeats = compared["with_others"] > compared["null_with_others"]
-    return _test("twins", "passed" if repeats.all() else "failed", results)
+    return _test("twins", _passed(repeats), _lines("twins", compared))
 
 
 def examine_answers(
@@ -343,42 +339,40 @@ def examine_answers(
     titles : mapping of str to str
         Short titles of the questionnaires, by id.
     """
-    scales = tables["scales"].dropna(subset="alpha")
     impostor = _test("no alpha", "not done")
+    scales = tables["scales"].dropna(subset="alpha")
     if len(scales):
-        results = [
-            f"{row.title}: alpha {number(row.alpha, '.2f')} (random answers reach "
-            f"{number(row.independent, '.2f')}, habits {number(row.habit, '.2f')})"
-            for row in scales.itertuples()
-        ]
         passes = scales["alpha"] > scales[["independent", "habit"]].max(axis=1)
-        impostor = _test("alphas", "passed" if passes.all() else "failed", results)
+        impostor = _test("alphas", _passed(passes), _lines("alphas", scales))
 
     weather = _test("no weather in a file", "not done", (), _NEW_PLACEBO)
     if any("placebo" in name for name in titles):
         weather = _test("weather in a file", "open")
 
     runs = _test("respondents asked once", "not needed")
-    if len(tables["runs"]):
-        results = [
-            f"{row.title}: {row.rows} rows of {row.units} respondents"
-            + ("" if np.isnan(row.effective) else f" are worth {number(row.effective, '.1f')} rows")
-            for row in tables["runs"].itertuples()
-        ]
-        runs = _test("runs in a file", "passed", results)
+    repeated = tables["runs"]
+    if len(repeated):
+        worth = repeated["effective"].map(" are worth {:.1f} rows".format)
+        repeated = repeated.assign(worth=worth.where(repeated["effective"].notna(), ""))
+        runs = _test("runs in a file", "passed", _lines("runs in a file", repeated))
 
     twin = _test("single respondent", "not done")
     agreement = tables["agreement"].dropna(subset="agreement")
     if len(agreement):
-        results = [
-            f"{titles[row.questionnaire]}: respondents agree {number(row.agreement, '.2f')} "
-            f"(permuted up to {number(row.null, '.2f')})"
-            for row in agreement.itertuples()
-        ]
-        repeats = (agreement["agreement"] > agreement["null"]).all()
-        twin = _test("respondents", "passed" if repeats else "failed", results)
+        agreement = agreement.assign(title=agreement["questionnaire"].map(titles))
+        repeats = agreement["agreement"] > agreement["null"]
+        twin = _test("respondents", _passed(repeats), _lines("respondents", agreement))
 
     return [impostor, weather, runs, _turned_answers(tables["bias"]), twin]
+
+
+def _passed(results: pd.Series) -> str:
+    return "passed" if results.all() else "failed"
+
+
+def _lines(case: str, rows: pd.DataFrame) -> list[str]:
+    """Return the results of a case in its words, one line for each row."""
+    return [fill(_TEXTS["cases"][case]["line"], row=row) for row in rows.itertuples()]
 
 
 def _turned_answers(bias: pd.DataFrame) -> NamedTest:
@@ -386,15 +380,9 @@ def _turned_answers(bias: pd.DataFrame) -> NamedTest:
     if not len(bias):
         return _test("no reversed items", "not done", (), "psychometrics questionnaires")
 
-    results = [
-        f"{row.title}: {number(row.bias, '.0%')} of the differences are bias (random "
-        f"answers {number(row.random_low, '.0%')} to {number(row.random_high, '.0%')}); alpha "
-        f"{number(row.alpha, '.2f')}, unreversed {number(row.alpha_raw, '.2f')}"
-        for row in bias.itertuples()
-    ]
     status = "passed"
     if (bias["alpha_raw"] >= bias["alpha"]).any():
         status = "failed"
     elif (bias["bias"] >= bias["random_low"]).any():
         status = "open"
-    return _test("reversed items", status, results)
+    return _test("reversed items", status, _lines("reversed items", bias))

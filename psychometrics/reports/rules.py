@@ -17,7 +17,7 @@ import pandas as pd
 
 from ..checks import check_columns, check_flags
 from ..exceptions import ParameterError
-from ..formats import number
+from ..formats import fill
 from ..measures.normalisation import pss
 from ..measures.scoring import item_scores, keyed_items
 from ..measures.styles import balanced_pairs, decisiveness, response_styles
@@ -48,6 +48,7 @@ _HEADS_TO_MATCH = 25
 _LOG_FACTORS = (-8.0, 8.0)
 _DEALS = 999
 _RULES = _load_texts("rules")
+_WORDS = _RULES["words"]
 
 
 def rules(to_prompts: bool) -> pd.DataFrame:
@@ -265,10 +266,7 @@ def _flag_prompts(
     ]
     if accuracy is not None:
         value, low, high, guess = (*accuracy, 1 / 3)[:4]
-        words = (
-            f"at inference it is right on {value:.0%} of labelled pairs (95 % interval "
-            f"{low:.0%} to {high:.0%}; guessing {guess:.0%})."
-        )
+        words = fill(_WORDS["accuracy"], value=value, low=low, high=high, guess=guess)
         row = ("", "accuracy", "!" if low < 0.5 else "✓", words, value)
         rows.append(("", "guessing", "✗", words, value) if low <= guess else row)
 
@@ -310,30 +308,25 @@ def _check_terms(
         value = values[scale.id].iloc[0]
         heads = {size: null[scale.id].dropna().to_numpy() for size, null in nulls.items()}
         if np.isnan(value) or not all(map(len, heads.values())):
-            words = "the terms of its items are of one kind, so there is nothing to compare."
-            yield scale.id, "terms", "–", words, value
+            yield scale.id, "terms", "–", _WORDS["terms"]["–"], value
             continue
 
         passes = [_is_rare(distances[size][scale.id], largest[size], level) for size in heads]
-        mark = "✗"
-        words = "indistinguishable from random heads of every size"
-        if all(passes):
-            mark = "✓"
-            words = "distinguishable from random heads of every size"
-        elif any(passes):
+        mark = "✓" if all(passes) else "✗"
+        if any(passes) and not all(passes):
             mark = "!"
-            words = "distinguishable from random heads of some sizes only"
 
-        words += f": silhouette of source against inverse terms {number(float(value), '.2f')}"
+        of_heads = ""
         for size, silhouettes in heads.items():
-            median = number(float(np.median(silhouettes)), ".2f")
-            count = f"{(silhouettes >= value).sum()} of {len(silhouettes)}"
-            words += f"; {size} they have {median} in the median, and {count} have as much"
+            median = float(np.median(silhouettes))
+            counts = {"count": (silhouettes >= value).sum(), "heads": len(silhouettes)}
+            of_heads += fill(_WORDS["of heads"], size=size, median=median, **counts)
             if len(questionnaire.scales) > 1:
-                reached = (largest[size] >= distances[size][scale.id]).sum()
-                words += f" ({reached} on one of the scales)"
+                count = (largest[size] >= distances[size][scale.id]).sum()
+                of_heads += fill(_WORDS["of scales"], count=count)
 
-        yield scale.id, "terms", mark, f"{words}.", value
+        words = {"verdict": _WORDS["terms"][mark], "value": float(value), "of_heads": of_heads}
+        yield scale.id, "terms", mark, fill(_WORDS["silhouettes"], **words), value
 
 
 def _check_score(
@@ -347,9 +340,8 @@ def _check_score(
             keyed_items(table, questionnaire, scale).mean(axis=1, skipna=False).abs().to_numpy()
             for table in (items, head_items)
         )
-        reached = sizes >= score[0] - 1e-12
-        count = f"{reached.sum()} of {len(sizes)}"
-        words = f"{count} random heads that are as decisive score as far from 0."
+        count = (sizes >= score[0] - 1e-12).sum()
+        words = fill(_WORDS["score"], count=count, heads=len(sizes))
         mark = "✓" if _is_rare(score[0] - 1e-12, sizes) else "!"
         yield scale.id, "score", mark, words, score[0]
 
@@ -366,15 +358,11 @@ def _check_trend(shares: pd.DataFrame, head_shares: pd.DataFrame) -> Iterator[tu
     # a head whose normalised answers are the same for all intensifiers is not regular at all
     of_heads = regularity.fillna(0).to_numpy()
     if not np.isfinite(value):
-        words = "once normalised, its answers are the same for all intensifiers."
-        yield "", "trend", "!", words, value
+        yield "", "trend", "!", _WORDS["no trend"], value
         return
 
-    words = (
-        f"rank correlation with the intensifiers: source terms {number(rhos['source'], '.2f')}, "
-        f"inverse terms {number(rhos['inverse'], '.2f')}; {(of_heads >= value).sum()} of "
-        f"{len(of_heads)} random heads are as regular."
-    )
+    counts = {"count": (of_heads >= value).sum(), "heads": len(of_heads)}
+    words = fill(_WORDS["trend"], rhos=rhos, **counts)
     yield "", "trend", "✓" if _is_rare(value, of_heads) else "!", words, value
 
 
@@ -389,11 +377,8 @@ def _check_agreeing(
     of_heads = balanced_pairs(heads, [questionnaire])[_BALANCE].abs()
     exceeds = agreeing > content
     share = (of_heads["agreeing"] > of_heads["content"]).mean()
-    words = (
-        f"the response common to both kinds of terms ({agreeing:.3f}) is "
-        f"{'larger' if exceeds else 'no larger'} than the difference between them ({content:.3f}); "
-        f"it is larger in {share:.0%} of random heads."
-    )
+    sizes = {"agreeing": agreeing, "content": content, "share": share}
+    words = fill(_WORDS["agreeing"], larger="larger" if exceeds else "no larger", **sizes)
     yield "", "agreeing", "!" if exceeds else "✓", words, agreeing
 
 
@@ -409,18 +394,18 @@ def _flag_items(answers: pd.DataFrame, questionnaire: Questionnaire, level: floa
         rows += _check_content(items.dropna(), questionnaire, level)
 
     if np.isfinite(common):
-        words = f"the commonest answer makes up {common:.0%} of all answers."
+        words = fill(_WORDS["commonest"], value=common)
         rows.append(("", "commonest", "!" if common >= 0.8 else "✓", words, common))
 
     if np.isfinite(agreement):
         side = "agrees" if agreement > 0 else "disagrees"
-        words = f"whatever an item's key, it {side}, at {abs(agreement):.2f} of the way to the end."
+        words = fill(_WORDS["acquiescence"], side=side, value=abs(agreement))
         mark = "!" if abs(agreement) >= 1 / 3 else "✓"
         rows.append(("", "acquiescence", mark, words, agreement))
 
     answered = int((answers["status"] == "ok").sum())
     share = answered / len(answers)
-    words = f"{answered} of {len(answers)} answers could be read."
+    words = fill(_WORDS["answered"], answered=answered, asked=len(answers))
     rows.append(("", "answered", "✓" if share == 1 else "!", words, share))
 
     return pd.DataFrame(rows, columns=_COLUMNS)
@@ -431,7 +416,7 @@ def _check_content(items: pd.Series, questionnaire: Questionnaire, level: float)
     low, high = np.array([questionnaire.ends(name) for name in items.index]).T
     shares = (items.to_numpy() - low) / (high - low)
     if np.ptp(shares) < 1e-9:
-        yield "", "content", "✗", "it gives the same answer to every item.", 0.0
+        yield "", "content", "✗", _WORDS["same"], 0.0
         return
 
     keyed_places = _keyed_places(items.index, questionnaire)
@@ -439,18 +424,14 @@ def _check_content(items: pd.Series, questionnaire: Questionnaire, level: float)
     spreads = [_spread(deals, *places) for places in keyed_places.values()]
     total = np.sum(spreads, axis=0) if spreads else np.zeros(len(deals))
     if np.ptp(total) < 1e-9:
-        words = "cannot be tested: the items are one scale and keyed alike."
-        yield "", "content", "–", words, np.nan
+        yield "", "content", "–", _WORDS["content"]["–"], np.nan
         return
 
     is_alike = _is_rare(-total[0] - 1e-12, -total[1:], level)
-    words = "indistinguishable from the same answers dealt out to the items at random"
-    if is_alike:
-        words = "answers of a scale are more alike than the same answers dealt out at random"
-
+    mark = "✓" if is_alike else "✗"
     as_alike = (total[1:] <= total[0] + 1e-12).sum()
-    words += f": {as_alike} of {_DEALS} deals are as much alike within scales."
-    yield "", "content", "✓" if is_alike else "✗", words, float(total[0])
+    words = fill(_WORDS["content"][mark], count=as_alike, deals=_DEALS)
+    yield "", "content", mark, words, float(total[0])
 
     if is_alike and len(questionnaire.scales) > 1:
         yield from _check_alone(shares, keyed_places, questionnaire, level)
@@ -465,17 +446,13 @@ def _check_alone(
         parts = [sub.id for sub in questionnaire.scales if sub.parent == scale.id] or [scale.id]
         tested = [p_values[name] for name in parts if name in p_values]
         if len(tested) < len(parts):
-            words = "cannot be tested alone: fewer than two of its items were answered."
-            yield scale.id, "alone", "–", words, np.nan
+            yield scale.id, "alone", "–", _WORDS["alone"]["–"], np.nan
             continue
 
         p = max(tested)
-        passes = p <= level
-        words = (
-            "more alike than dealt answers" if passes else "indistinguishable from dealt answers"
-        )
-        words = f"by itself {words} (p = {number(p, 'p')}, corrected for {len(p_values)} scales)."
-        yield scale.id, "alone", "✓" if passes else "!", words, p
+        mark = "✓" if p <= level else "!"
+        words = fill(_WORDS["alone"][mark], p=p, scales=len(p_values))
+        yield scale.id, "alone", mark, words, p
 
 
 def _step_down(shares: np.ndarray, keyed_places: dict, level: float) -> dict[str, float]:
