@@ -123,7 +123,23 @@ def _train_nli(
             base, data or ["mnli"], output, shuffled=shuffled, **settings
         )
 
-    typer.echo(f"{output}: {_describe_training(result)}")
+    line = f"trained on {result['pairs']} pairs in {result['seconds']:.0f} s"
+    if result["resumed_at"] == result["steps"]:
+        line = "was already trained on the same pairs with the same settings"
+
+    if result.get("left_out"):
+        line += f"; {result['left_out']} without a label or a text were left out"
+    for source in result.get("labels_without_names", ()):
+        line += f"; {source} does not name its labels: 0, 1, 2 are taken as {', '.join(NLI_LABELS)}"
+
+    accuracy = "no pairs were held out to measure its accuracy"
+    if "held_out" in result:
+        accuracy = (
+            f"accuracy {result['accuracy']:.1%} ({result['low']:.1%} to {result['high']:.1%}) on "
+            f"{result['held_out']} held-out pairs, where guessing the commonest label gives "
+            f"{result['majority']:.1%}"
+        )
+    typer.echo(f"{output}: {line}; {accuracy}")
 
 
 @app.command("serve", rich_help_panel=_PANEL)
@@ -157,23 +173,3 @@ def _serve(
     typer.echo(f"{server.url} answers; stop it with Ctrl-C. Models: {server.url}/models")
     with contextlib.suppress(KeyboardInterrupt):
         server.serve_forever()
-
-
-def _describe_training(result: dict) -> str:
-    """Describe the manifest of a training in one line."""
-    line = f"trained on {result['pairs']} pairs in {result['seconds']:.0f} s"
-    if result["resumed_at"] == result["steps"]:
-        line = "was already trained on the same pairs with the same settings"
-
-    if result.get("left_out"):
-        line += f"; {result['left_out']} without a label or a text were left out"
-    for source in result.get("labels_without_names", ()):
-        line += f"; {source} does not name its labels: 0, 1, 2 are taken as {', '.join(NLI_LABELS)}"
-
-    if "held_out" not in result:
-        return f"{line}; no pairs were held out to measure its accuracy"
-    return (
-        f"{line}; accuracy {result['accuracy']:.1%} ({result['low']:.1%} to {result['high']:.1%}) "
-        f"on {result['held_out']} held-out pairs, where guessing the commonest label gives "
-        f"{result['majority']:.1%}"
-    )

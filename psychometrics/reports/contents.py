@@ -348,25 +348,22 @@ def report_answers(
     )
 
 
-def _read_alpha(row: pd.Series) -> tuple[str, str]:
-    """Return the case and the verdict of a scale of a table of answers."""
-    case, verdict = _READINGS[row["reading"].partition(",")[0].partition(":")[0]]
-    if case != "passes":
-        return case, verdict
-    if row["alpha_raw"] >= row["alpha"]:
-        return "fails", "As high unreversed"
-    if row["bias"] >= row["random_low"]:
-        return "reservations", "Trait or bias"
-    if row["respondents"] < ENOUGH_RESPONDENTS:
-        return "reservations", "Few respondents"
-    return case, verdict
-
-
 def _judge_scales_of_answers(
     scales: pd.DataFrame, titles: Mapping[str, str]
 ) -> tuple[list[Statement], Table]:
     """Return what may be written about the scales of a table of answers, and their table."""
-    cases = [_read_alpha(row) for _, row in scales.iterrows()]
+    cases = []
+    for _, row in scales.iterrows():
+        case, verdict = _READINGS[row["reading"].partition(",")[0].partition(":")[0]]
+        if case == "passes" and row["alpha_raw"] >= row["alpha"]:
+            case, verdict = "fails", "As high unreversed"
+        elif case == "passes" and row["bias"] >= row["random_low"]:
+            case, verdict = "reservations", "Trait or bias"
+        elif case == "passes" and row["respondents"] < ENOUGH_RESPONDENTS:
+            case, verdict = "reservations", "Few respondents"
+
+        cases.append((case, verdict))
+
     has_alpha = scales["alpha"].notna()
     alphas = scales[["alpha", "alpha_low", "alpha_high"]].map(show_alpha)
     frame = scales.assign(

@@ -20,7 +20,7 @@ from ..asking.ask import ask
 from ..endpoints.endpoint import Endpoint
 from ..measures.scoring import item_scores
 from ..modes.messages import as_filed
-from ..questionnaires import Item, Questionnaire, Scale, load_questionnaire
+from ..questionnaires import Item, Questionnaire, load_questionnaire
 from .sentences import show_p
 
 _EMPTY_ITEM = "I am a person."
@@ -166,7 +166,18 @@ def flag_controls(
         for scale in questionnaire.scales:
             of_scale = questionnaire.keys(scale)
             compared = _compare_with_weather(shares, of_scale, keys)
-            rows.append(_check_weather(scale, compared, level / len(questionnaire.scales)))
+            if compared is None:
+                words = "too few answers could be read to compare it with the weather."
+                rows.append((scale.id, "weather", "–", words, np.nan))
+                continue
+
+            share, weather, p = compared
+            words = (
+                f"at {share:.0%} of the way to the high end, statements about the weather at "
+                f"{weather:.0%} ({show_p(p)})."
+            )
+            mark = "✓" if p <= level / len(questionnaire.scales) else "!"
+            rows.append((scale.id, "weather", mark, words, weather))
 
     return pd.DataFrame(rows, columns=["scale", "check", "mark", "words", "value"])
 
@@ -210,22 +221,6 @@ def _check_turned(
         mark = "✗"
 
     return "", "turned", mark, words, nearer / int(deciding.sum())
-
-
-def _check_weather(
-    scale: Scale, compared: tuple[float, float, float] | None, level: float
-) -> tuple[str, str, str, str, float]:
-    """Return a scale's flag from its comparison with statements about the weather."""
-    if compared is None:
-        words = "too few answers could be read to compare it with the weather."
-        return scale.id, "weather", "–", words, np.nan
-
-    share, weather, p = compared
-    words = (
-        f"at {share:.0%} of the way to the high end, statements about the weather at "
-        f"{weather:.0%} ({show_p(p)})."
-    )
-    return scale.id, "weather", "✓" if p <= level else "!", words, weather
 
 
 def _compare_with_weather(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..formats import number
 from .pages import _SIGNS
-from .report import _MARKS, Column, NamedTest, Report
+from .report import _MARKS, Column, Report
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,6 +49,7 @@ def print_report(report: Report, console: Console | None = None) -> None:
     ✓ May be reported
     """
     from rich.console import Console
+    from rich.table import Table
     from rich.text import Text
 
     console = console or Console(highlight=False)
@@ -65,7 +65,21 @@ def print_report(report: Report, console: Console | None = None) -> None:
     console.print(_results_table(report, console.width))
     if report.tests:
         console.print()
-        console.print(_tests_table(report.tests))
+        table = Table.grid(padding=(0, _GAP, 0, 0))
+        table.add_column(no_wrap=True)
+        table.add_column(no_wrap=True)
+        for test in report.tests:
+            status = Text(f"{_SIGNS[test.status]} {test.status}", _STATUSES.get(test.status, "dim"))
+            lines = test.results[:_MOST_LINES]
+            if len(test.results) > _MOST_LINES:
+                lines.append(f"and {len(test.results) - _MOST_LINES} more")
+            text = Text("\n".join(lines))
+            if test.command:
+                text = Text(test.command, style="dim")
+
+            table.add_row(status, Text(test.name, style="bold"), text)
+
+        console.print(table)
 
 
 def _results_table(report: Report, width: int) -> Table:
@@ -74,7 +88,16 @@ def _results_table(report: Report, width: int) -> Table:
     from rich.text import Text
 
     groups = list(dict.fromkeys(row.get("about") for row in report.results.rows))
-    columns = _fitting_columns(report, width)
+    columns = [column for column in report.results.columns if column.key != "about"]
+    rest = width
+    fitting = []
+    for column in sorted(columns, key=lambda each: each.key not in _NEEDED):
+        needed = _least_width(report, column) + _GAP
+        if column.key in _NEEDED or needed <= rest:
+            fitting.append(column.key)
+            rest -= needed
+
+    columns = [column for column in columns if column.key in fitting]
     table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="dim")
     spare = width - sum(_least_width(report, column) + _GAP for column in columns)
     for column in columns:
@@ -97,20 +120,6 @@ def _results_table(report: Report, width: int) -> Table:
     return table
 
 
-def _fitting_columns(report: Report, width: int) -> list[Column]:
-    """Return the columns that a terminal has room for; questionnaires have lines of their own."""
-    rest = width
-    chosen = []
-    columns = [column for column in report.results.columns if column.key != "about"]
-    for column in sorted(columns, key=lambda each: each.key not in _NEEDED):
-        needed = _least_width(report, column) + _GAP
-        if column.key in _NEEDED or needed <= rest:
-            chosen.append(column.key)
-            rest -= needed
-
-    return [column for column in columns if column.key in chosen]
-
-
 def _least_width(report: Report, column: Column) -> int:
     """Return the width of a column whose cells are not broken, nor the words of its heading."""
     cells = [_show_cell(column, row) for row in report.results.rows]
@@ -121,25 +130,3 @@ def _show_cell(column: Column, row: dict[str, Any]) -> str:
     value = row[column.key]
     shown = "" if value is None else number(value, column.form)
     return f"{row['mark']} {shown}" if column.key == "verdict" else shown
-
-
-def _tests_table(tests: Sequence[NamedTest]) -> Table:
-    """Return the five tests, each with its results or with the command that does it."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table.grid(padding=(0, _GAP, 0, 0))
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    for test in tests:
-        status = Text(f"{_SIGNS[test.status]} {test.status}", _STATUSES.get(test.status, "dim"))
-        lines = test.results[:_MOST_LINES]
-        if len(test.results) > _MOST_LINES:
-            lines.append(f"and {len(test.results) - _MOST_LINES} more")
-        text = Text("\n".join(lines))
-        if test.command:
-            text = Text(test.command, style="dim")
-
-        table.add_row(status, Text(test.name, style="bold"), text)
-
-    return table
