@@ -354,15 +354,16 @@ def _judge_scales_of_answers(
     """Return what may be written about the scales of a table of answers, and their table."""
     cases = []
     for _, row in scales.iterrows():
-        case, verdict = _READINGS[row["reading"].partition(",")[0].partition(":")[0]]
-        if case == "passes" and row["alpha_raw"] >= row["alpha"]:
-            case, verdict = "fails", "As high unreversed"
-        elif case == "passes" and row["bias"] >= row["random_low"]:
-            case, verdict = "reservations", "Trait or bias"
-        elif case == "passes" and row["respondents"] < ENOUGH_RESPONDENTS:
-            case, verdict = "reservations", "Few respondents"
+        case = _READINGS[row["reading"].partition(",")[0].partition(":")[0]]
+        if case[0] == "passes":
+            if row["alpha_raw"] >= row["alpha"]:
+                case = ("fails", "As high unreversed")
+            elif row["bias"] >= row["random_low"]:
+                case = ("reservations", "Trait or bias")
+            elif row["respondents"] < ENOUGH_RESPONDENTS:
+                case = ("reservations", "Few respondents")
 
-        cases.append((case, verdict))
+        cases.append(case)
 
     has_alpha = scales["alpha"].notna()
     alphas = scales[["alpha", "alpha_low", "alpha_high"]].map(show_alpha)

@@ -497,7 +497,17 @@ def _statistics(
         models = of_bases.index.get_level_values("base").map(label.value_counts())
         parts.append(_hide_small(of_bases, models))
         if label.nunique() > 1:
-            parts.append(_combine_bases(loaded, own, label, heads, within.loc[["both"]]))
+            combined = within.loc[["both"]]
+            large = label[label.map(label.value_counts()) >= FEWEST_RESPONDENTS]
+            differences = combined
+            if len(large):
+                differences = _compare(loaded, own, large, heads).loc[["both"]]
+
+            is_of_differences = _is_of_differences(combined)
+            silhouettes = combined[~is_of_differences].assign(models=len(label))
+            differences = _hide_small(differences[is_of_differences], len(large))
+            over_bases = pd.concat([silhouettes, differences])
+            parts.append(over_bases.rename({"both": _COMBINED}, level="base"))
 
     if standardised and len(label):
         names = label.unique()
@@ -560,22 +570,3 @@ def _hide_small(compared: pd.DataFrame, models: pd.Index | int) -> pd.DataFrame:
 def _is_of_differences(compared: pd.DataFrame) -> np.ndarray:
     """Return which rows are about differences between models, unlike silhouettes."""
     return ~compared.index.get_level_values("evidence").str.startswith("silhouette")
-
-
-def _combine_bases(
-    loaded: list[Questionnaire],
-    own: pd.DataFrame,
-    label: pd.Series,
-    heads: dict[str, dict[str, np.ndarray]],
-    combined: pd.DataFrame,
-) -> pd.DataFrame:
-    """Return silhouettes over all bases, and statistics of differences over bases with enough."""
-    large = label[label.map(label.value_counts()) >= FEWEST_RESPONDENTS]
-    differences = combined
-    if len(large):
-        differences = _compare(loaded, own, large, heads).loc[["both"]]
-
-    is_of_differences = _is_of_differences(combined)
-    silhouettes = combined[~is_of_differences].assign(models=len(label))
-    parts = [silhouettes, _hide_small(differences[is_of_differences], len(large))]
-    return pd.concat(parts).rename({"both": _COMBINED}, level="base")

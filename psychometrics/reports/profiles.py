@@ -24,8 +24,8 @@ from ..models.devices import computing_on
 from ..modes import identify, load_respondent
 from ..modes.mode import Identity
 from ..nulls.kernels import kernel_statistics
-from ..nulls.respondents import kernel
-from ..questionnaires import Questionnaire, Scale
+from ..nulls.respondents import kernel, null_answers
+from ..questionnaires import Questionnaire, Scale, load_questionnaire
 from ..questionnaires.prompts import prompts
 from ..store import key_of
 from .agreement import agreement_table
@@ -35,10 +35,11 @@ from .own_base import (
     _HEADS,
     UntouchedBase,
     _compare_with_bases,
-    _draw_heads,
-    _is_in_study,
     _recording_failure,
+    _study_bases,
+    _substitute,
     equal_member,
+    untouched_base,
 )
 from .rules import (
     _flag_items,
@@ -177,7 +178,16 @@ def _assess_prompts(
     failures: dict[str, str],
 ) -> Assessment:
     """Judge answers to prompts against random heads, and compare the heads on several bases."""
-    base, null = _draw_heads(str(model), named_base, loaded, failures)
+    # enough heads for a level of .05, divided among the questionnaires, to be attainable
+    number_of_heads = max(_HEADS, 40 * len(loaded) - 1)
+    base = untouched_base(str(model), named_base)
+    null = pd.DataFrame()
+    with _recording_failure(failures, "its own base"):
+        null = null_answers(loaded, "random-heads", number_of_heads, **base.reading)
+    if null.empty:
+        base = _substitute("cannot be read")
+        null = null_answers(loaded, "random-heads", number_of_heads, **base.reading)
+
     accuracy = None
     if identity.mode == "nli":
         with _recording_failure(failures, "accuracy"):
@@ -195,7 +205,8 @@ def _assess_prompts(
 
     sizes = None
     with _recording_failure(failures, "sizes"):
-        in_study = [each for each in loaded if each.id in heads and _is_in_study(each)]
+        names = set(heads) & set(_study_bases().index.get_level_values("questionnaire"))
+        in_study = [q for q in loaded if q.id in names and q == load_questionnaire(q.id)]
         if in_study:
             settings = {"mode": identity.mode, "dtype": identity.dtype, **conditions}
             weights = load_respondent(model, **settings).model.parameters()

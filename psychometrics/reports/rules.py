@@ -419,7 +419,14 @@ def _check_content(items: pd.Series, questionnaire: Questionnaire, level: float)
         yield "", "content", "✗", _WORDS["same"], 0.0
         return
 
-    keyed_places = _keyed_places(items.index, questionnaire)
+    parents = {scale.parent for scale in questionnaire.scales}
+    keyed_places = {}
+    for scale in questionnaire.scales:  # the finest, with two or more answered items
+        keys = questionnaire.keys(scale)
+        places = np.array([place for place, name in enumerate(items.index) if name in keys])
+        if scale.id not in parents and len(places) > 1:
+            keyed_places[scale.id] = places, np.array([keys[items.index[k]] for k in places])
+
     deals = _deal(shares, np.arange(len(shares)))
     spreads = [_spread(deals, *places) for places in keyed_places.values()]
     total = np.sum(spreads, axis=0) if spreads else np.zeros(len(deals))
@@ -440,27 +447,13 @@ def _check_content(items: pd.Series, questionnaire: Questionnaire, level: float)
 def _check_alone(
     shares: np.ndarray, keyed_places: dict, questionnaire: Questionnaire, level: float
 ) -> Iterator[tuple]:
-    """Test each scale separately; a scale with subscales gets the result of the worst subscale."""
-    p_values = _step_down(shares, keyed_places, level)
-    for scale in questionnaire.scales:
-        parts = [sub.id for sub in questionnaire.scales if sub.parent == scale.id] or [scale.id]
-        tested = [p_values[name] for name in parts if name in p_values]
-        if len(tested) < len(parts):
-            yield scale.id, "alone", "–", _WORDS["alone"]["–"], np.nan
-            continue
+    """Test each scale separately; a scale with subscales gets the result of the worst subscale.
 
-        p = max(tested)
-        mark = "✓" if p <= level else "!"
-        words = fill(_WORDS["alone"][mark], p=p, scales=len(p_values))
-        yield scale.id, "alone", mark, words, p
-
-
-def _step_down(shares: np.ndarray, keyed_places: dict, level: float) -> dict[str, float]:
-    """Return each scale's corrected p value; a scale that passes leaves the pool."""
+    The p values are corrected for the number of scales; a scale that passes leaves the pool.
+    """
     untested = dict(keyed_places)
     p_values: dict[str, float] = {}
     least = 0.0
-
     while untested:
         pool = np.unique(np.concatenate([places for places, _ in untested.values()]))
         deals = _deal(shares, pool)
@@ -472,25 +465,23 @@ def _step_down(shares: np.ndarray, keyed_places: dict, level: float) -> dict[str
         best = min(untested, key=lambda name: ranks[name][0])
         smallest = np.min(list(ranks.values()), axis=0)
         least = max(least, float((smallest <= ranks[best][0] + 1e-12).mean()))
-        p_values[best] = least
         del untested[best]
-
+        p_values[best] = least
         if least > level:
-            return p_values | dict.fromkeys(untested, least)
+            p_values |= dict.fromkeys(untested, least)
+            break
 
-    return p_values
-
-
-def _keyed_places(names: pd.Index, questionnaire: Questionnaire) -> dict[str, tuple]:
-    """Return places and keys of answered items, for finest scales with two or more such items."""
-    parents = {scale.parent for scale in questionnaire.scales}
-    keyed_places = {}
     for scale in questionnaire.scales:
-        keys = questionnaire.keys(scale)
-        places = np.array([place for place, name in enumerate(names) if name in keys])
-        if scale.id not in parents and len(places) > 1:
-            keyed_places[scale.id] = places, np.array([keys[names[place]] for place in places])
-    return keyed_places
+        parts = [sub.id for sub in questionnaire.scales if sub.parent == scale.id] or [scale.id]
+        tested = [p_values[name] for name in parts if name in p_values]
+        if len(tested) < len(parts):
+            yield scale.id, "alone", "–", _WORDS["alone"]["–"], np.nan
+            continue
+
+        p = max(tested)
+        mark = "✓" if p <= level else "!"
+        words = fill(_WORDS["alone"][mark], p=p, scales=len(p_values))
+        yield scale.id, "alone", mark, words, p
 
 
 def _deal(shares: np.ndarray, pool: np.ndarray) -> np.ndarray:

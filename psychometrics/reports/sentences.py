@@ -157,7 +157,7 @@ def read_questionnaire(assessment: Assessment, questionnaire: str) -> list[Readi
     return readings
 
 
-def state_questionnaire(title: str, readings: Sequence[Reading], subject: str = "model") -> str:
+def state_questionnaire(title: str, readings: Sequence[Reading]) -> str:
     """Return the sentences that say what may be written about a questionnaire's scales.
 
     Scales of one case share their sentences; the worst case comes first.
@@ -175,10 +175,10 @@ def state_questionnaire(title: str, readings: Sequence[Reading], subject: str = 
         key = "" if reading.case in ("as impostors", "passes") else reading.reason
         groups.setdefault((reading.case, key), []).append(reading)
 
-    return " ".join(_state_group(title, group, subject) for group in groups.values())
+    return " ".join(_state_group(title, group) for group in groups.values())
 
 
-def _state_group(title: str, group: Sequence[Reading], subject: str) -> str:
+def _state_group(title: str, group: Sequence[Reading]) -> str:
     """Return the sentences about the scales that share a case and a reason."""
     case = group[0].case
     reason = group[0].reason
@@ -196,9 +196,9 @@ def _state_group(title: str, group: Sequence[Reading], subject: str) -> str:
         text = _TEXTS["reasons"]["all pass" if case == "passes" else "all as impostors"]
         reason = text.format(impostors=fewest.impostors, drawn=fewest.drawn)
 
-    whose = f"this {subject}'s {join_words([lower_first(each.title) for each in group])}"
+    whose = f"this model's {join_words([lower_first(each.title) for each in group])}"
     if [each.title for each in group] == [title]:  # a scale without a name of its own
-        whose = f"this {subject}'s score on {title}"
+        whose = f"this model's score on {title}"
 
     sentence: str = _TEXTS["cases"][case].format(
         whose=whose,
