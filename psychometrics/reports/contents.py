@@ -155,13 +155,8 @@ def _judge_scales(assessments: Mapping[str, Assessment]) -> tuple[list[Statement
         del columns["model"]
 
     # the order of asking, with the models of a questionnaire side by side
-    frame = frame.sort_values("questionnaire", kind="stable", key=_first_places)
+    frame = frame.sort_values("questionnaire", kind="stable", key=lambda ids: pd.factorize(ids)[0])
     return statements, _show("scores", frame, columns=columns)
-
-
-def _first_places(names: pd.Series) -> pd.Series:
-    """Return each name's place of first occurrence, to sort in the order of asking."""
-    return pd.Series(pd.factorize(names)[0], names.index)
 
 
 def _interval(low: float, high: float) -> str:
@@ -422,7 +417,9 @@ def comparison_tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
         tables = {name: getattr(each, kind) for name, each in comparison.assessments.items()}
         return pd.concat(tables, names=["model"]).reset_index("model")
 
-    scores = join("scores").sort_values("questionnaire", kind="stable", key=_first_places)
+    scores = join("scores").sort_values(
+        "questionnaire", kind="stable", key=lambda ids: pd.factorize(ids)[0]
+    )
     frames = {
         "scores": scores.rename(columns={"n": "items"}),
         "flags": join("flags"),

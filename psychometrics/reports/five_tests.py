@@ -57,7 +57,17 @@ def examine_model(assessment: Assessment) -> list[NamedTest]:
         impostor = _test("dealt answers", status, results, command)
         turned = _turned_options(assessment)
 
-    return [impostor, _weather(assessment), _ten_runs(assessment), turned, _twin(assessment)]
+    twin = _test("no twin", "not done", (), assessment.command(against="TWIN"))
+    agreement = pd.DataFrame({"with_others": []})
+    if assessment.agreement is not None and "with_others" in assessment.agreement:
+        agreement = assessment.agreement.dropna(subset="with_others")
+    if len(agreement):
+        titles = agreement["questionnaire"].map(assessment.short_title)
+        agreement = agreement.assign(title=titles, others=agreement["respondents"] - 1)
+        repeats = agreement["with_others"] > agreement["null_with_others"]
+        twin = _test("twins", _passed(repeats), _lines("twins", agreement))
+
+    return [impostor, _weather(assessment), _ten_runs(assessment), turned, twin]
 
 
 def examine_models(assessments: Mapping[str, Assessment]) -> list[NamedTest]:
@@ -311,20 +321,6 @@ def _turned_by_controls(assessment: Assessment) -> NamedTest:
         status = "passed"
 
     return _test("options turned round", status, results + leaning, reason=reason)
-
-
-def _twin(assessment: Assessment) -> NamedTest:
-    """Compare a model with respondents that were trained apart."""
-    agreement = assessment.agreement
-    has_others = agreement is not None and "with_others" in agreement
-    compared = agreement.dropna(subset="with_others") if has_others else pd.DataFrame()
-    if not len(compared):
-        return _test("no twin", "not done", (), assessment.command(against="TWIN"))
-
-    titles = compared["questionnaire"].map(assessment.short_title)
-    compared = compared.assign(title=titles, others=compared["respondents"] - 1)
-    repeats = compared["with_others"] > compared["null_with_others"]
-    return _test("twins", _passed(repeats), _lines("twins", compared))
 
 
 def examine_answers(
