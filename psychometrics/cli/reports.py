@@ -105,14 +105,10 @@ def _profile(
 
     name = re.sub(r"[^\w.-]+", "-", Path(model).name or model)
     pages = _plan_pages(output, pdf, Path(f"profile-{name}.html"))
-    settings = _settings_of_asking([model], questionnaires, against, mode, condition)
     if base is not None:
         pm.models.sources.find(base)
 
-    if controls and mode == "chat":
-        _announce_controls([model], settings)
-
-    settings |= {} if controls else {"controls": False}
+    settings = _settings_of_asking([model], questionnaires, against, mode, condition, controls)
     assessment = pm.profiles.assess(model, base=base, **settings)
     report = pm.contents.report_profile(assessment)
     cells = [
@@ -195,11 +191,8 @@ def _compare(
     pages = _plan_pages(output, pdf, Path("compare.html"))
     if answer_file is None:
         pm.profiles.name_models(models)
-        settings = _settings_of_asking(models, questionnaires, against, mode, condition, True)
-        if controls and mode == "chat":
-            _announce_controls(models, settings)
-
-        settings |= {} if controls else {"controls": False}
+        asked = questionnaires, against, mode, condition, controls
+        settings = _settings_of_asking(models, *asked, may_fail=True)
         comparison = pm.comparisons.compare_models(models, **settings)
         command = shlex.join(["psychometrics", "compare", *sys.argv[2:]])
         cells = [
@@ -207,12 +200,9 @@ def _compare(
             f"comparison = pm.comparisons.compare_models({models!r}, **{settings!r})",
         ]
     else:
-        answers, names = _read_file(answer_file, questionnaires, mode, condition)
-        models = _choose_respondents(answers, models)
-        comparison = pm.comparisons.compare_respondents(answers, names, models)
-        command, cells = _repeat_reading("compare", models, answer_file, names, condition)
-        compare = f"pm.comparisons.compare_respondents(answers, questionnaires, {models!r})"
-        cells.append(f"comparison = {compare}")
+        comparison, command, cells = _compare_respondents(
+            answer_file, models, questionnaires, mode, condition
+        )
 
     report = pm.contents.report_comparison(comparison, command)
     tables = pm.contents.comparison_tables(comparison)
@@ -363,11 +353,13 @@ def _settings_of_asking(
     against: str,
     mode: str,
     condition: list[str] | None,
+    controls: bool,
     may_fail: bool = False,
 ) -> dict:
     """Return the settings of a page, refusing what could not be asked before anybody is asked.
 
-    With ``may_fail``, a model that cannot be read is left to the page, which lists it.
+    The statements that controls add are announced. With ``may_fail``, a model that cannot be read
+    is left to the page, which lists it.
     """
     conditions = parse_conditions(condition, mode)
     refuse_secrets(conditions)
@@ -401,7 +393,25 @@ def _settings_of_asking(
                 chosen_mode.check(questionnaire, identity, complete)
 
     against = None if against == "nobody" else against
-    return {"questionnaires": names, "against": against, "mode": mode} | conditions
+    settings = {"questionnaires": names, "against": against, "mode": mode} | conditions
+    if not controls:
+        settings["controls"] = False
+    elif mode == "chat":
+        _announce_controls(len(models), loaded, settings, complete["batch_size"])
+    return settings
+
+
+def _announce_controls(models: int, loaded: list, settings: dict, batch: int) -> None:
+    """Say how many statements the controls add to those of the questionnaires."""
+    asked, _ = pm.controls.control_call(loaded, settings)
+    statements = models * sum(len(each.items) for each in asked)
+    requests = models * sum(math.ceil(len(each.items) / batch) for each in asked)
+    typer.echo(
+        f"psychometrics: controls (options turned round, weather, empty item) ask {statements} "
+        f"statements more, in about {requests} requests if none is stored; --no-controls leaves "
+        "them out.",
+        err=True,
+    )
 
 
 def _plan_requests(
@@ -417,21 +427,6 @@ def _plan_requests(
             pm.ask(asked, models, mode=mode, **once)
 
     _collect_answers(split_names(questionnaires), ",".join(models), mode, condition, True)
-
-
-def _announce_controls(models: list[str], settings: dict) -> None:
-    """Say how many statements the controls add to those of the questionnaires."""
-    loaded = pm.questionnaires.load_questionnaires(settings["questionnaires"])
-    asked, _ = pm.controls.control_call(loaded, settings)
-    batch = settings.get("batch_size", pm.modes.mode_named("chat").conditions["batch_size"])
-    statements = len(models) * sum(len(each.items) for each in asked)
-    requests = len(models) * sum(math.ceil(len(each.items) / batch) for each in asked)
-    typer.echo(
-        f"psychometrics: controls (options turned round, weather, empty item) ask {statements} "
-        f"statements more, in about {requests} requests if none is stored; --no-controls leaves "
-        "them out.",
-        err=True,
-    )
 
 
 def _plan_pages(output: Path | None, pdf: bool, default: Path) -> list[Path]:
@@ -554,17 +549,27 @@ def _read_file(file: Path, questionnaires: str, mode: str, condition: list[str] 
     return read_answer_file(file, names, "embedded", mode, condition), names
 
 
-def _choose_respondents(answers, names: list[str]) -> list[str]:
-    """Return the respondents to compare: the named ones, or all in the file if they are few."""
+def _compare_respondents(
+    file: Path, models: list[str], questionnaires: str, mode: str, condition: list[str] | None
+) -> tuple:
+    """Compare the named respondents of a file, or all if they are few; also return how to repeat.
+
+    The second and third values are the command and the cells of the notebook.
+    """
+    answers, names = _read_file(file, questionnaires, mode, condition)
     respondents = answers["respondent_id"].unique().tolist()
-    for name in names:
+    for name in models:
         pm.checks.check_choice(respondents, respondent=name)
 
-    chosen = names or respondents
-    most = len(names) or _SIDE_BY_SIDE
+    chosen = models or respondents
+    most = len(models) or _SIDE_BY_SIDE
     if not 2 <= len(chosen) <= most:
         raise ParameterError(
             f"compare: --answers has {len(chosen)} respondent(s), but a page compares 2 to "
             f"{_SIDE_BY_SIDE}; name the respondents to compare."
         )
-    return chosen
+
+    comparison = pm.comparisons.compare_respondents(answers, names, chosen)
+    command, cells = _repeat_reading("compare", chosen, file, names, condition)
+    compare = f"pm.comparisons.compare_respondents(answers, questionnaires, {chosen!r})"
+    return comparison, command, [*cells, f"comparison = {compare}"]
