@@ -191,8 +191,8 @@ def _compare(
     pages = _plan_pages(output, pdf, Path("compare.html"))
     if answer_file is None:
         pm.profiles.name_models(models)
-        asked = questionnaires, against, mode, condition, controls
-        settings = _settings_of_asking(models, *asked, may_fail=True)
+        options = questionnaires, against, mode, condition, controls
+        settings = _settings_of_asking(models, *options, may_fail=True)
         comparison = pm.comparisons.compare_models(models, **settings)
         command = shlex.join(["psychometrics", "compare", *sys.argv[2:]])
         cells = [
@@ -514,8 +514,8 @@ def _repeat_reading(
 
     settings = parse_reading_settings(condition)
     path = str(file.expanduser().absolute())
-    read = f"pm.answers.files.read_all({path!r}, questionnaires, **{settings!r})"
-    cells = ["import psychometrics as pm", f"questionnaires = {names!r}\nanswers = {read}"]
+    call = f"pm.answers.files.read_all({path!r}, questionnaires, **{settings!r})"
+    cells = ["import psychometrics as pm", f"questionnaires = {names!r}\nanswers = {call}"]
     return shlex.join(words), cells
 
 

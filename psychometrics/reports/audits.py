@@ -352,8 +352,9 @@ def _printed_scales(table: str | Path | pd.DataFrame) -> dict[str, PrintedScale]
     """Read and check the rows, and fill them from questionnaires that are known here."""
     rows: dict[str, PrintedScale] = {}
     for place, values in _records(table):
+        filled = {"score": "mean"} | _values_of_questionnaire(values, place) | values
         try:
-            row = PrintedScale.model_validate(values)
+            row = PrintedScale.model_validate(filled)
         except ValidationError as error:
             problem = error.errors()[0]
             field = ".".join(map(str, problem["loc"]))
@@ -364,10 +365,8 @@ def _printed_scales(table: str | Path | pd.DataFrame) -> dict[str, PrintedScale]
 
         if row.name in rows:
             raise ParameterError(f"{place}: the name {row.name!r} occurs twice: rename one.")
-        if row.questionnaire is not None:
-            row = _fill_from_questionnaire(row, row.questionnaire)
         _check_consistency(row, place)
-        rows[row.name] = row if row.score else row.model_copy(update={"score": "mean"})
+        rows[row.name] = row
 
     for row in rows.values():
         if row.correlates_with is not None and row.correlates_with not in rows:
@@ -432,36 +431,34 @@ class _TextLoader(yaml.BaseLoader):
         return super().construct_mapping(node, deep)
 
 
-def _fill_from_questionnaire(row: PrintedScale, name: str) -> PrintedScale:
-    """Fill what is missing from a questionnaire that is known here."""
+def _values_of_questionnaire(values: dict[str, Any], place: str) -> dict[str, Any]:
+    """Return what is known here about a row's questionnaire, if it names one."""
+    if "questionnaire" not in values:
+        return {}
+
+    name = str(values["questionnaire"])
     if name not in questionnaire_names():
         raise ParameterError(
-            f"{row.name}: questionnaire {name!r} is not known here: leave it out, and give items, "
+            f"{place}: questionnaire {name!r} is not known here: leave it out, and give items, "
             "reverse_keyed, lowest and highest."
         )
 
     questionnaire = load_questionnaire(name, texts=False)
     names = [scale.id for scale in questionnaire.scales]
-    if row.scale is None and len(names) != 1:
-        raise ParameterError(f"{row.name}: scale: give one of {', '.join(names)}.")
+    if "scale" not in values and len(names) != 1:
+        raise ParameterError(f"{place}: scale: give one of {', '.join(names)}.")
 
-    scale = questionnaire.scale(row.scale or names[0])
-    values: dict[str, Any] = {
-        "scale": scale.id,
-        "items": len(scale.items),
-        "reverse_keyed": len(scale.reverse),
-        "score": scale.mode,
-    }
+    scale = questionnaire.scale(str(values.get("scale", names[0])))
+    defaults: dict[str, Any] = {"scale": scale.id, "items": len(scale.items), "score": scale.mode}
+    defaults["reverse_keyed"] = len(scale.reverse)
     if questionnaire.options:
         options = [option.value for option in questionnaire.options]
-        values |= {"lowest": int(min(options)), "highest": int(max(options))}
+        defaults |= {"lowest": int(min(options)), "highest": int(max(options))}
 
     norms = [norm for norm in questionnaire.norms if norm.scale == scale.id]
     if len(norms) == 1:
-        values |= {"norm_mean": norms[0].mean, "norm_sd": norms[0].sd, "norm_n": norms[0].n}
-
-    missing = {name: value for name, value in values.items() if getattr(row, name) is None}
-    return row.model_copy(update=missing)
+        defaults |= {"norm_mean": norms[0].mean, "norm_sd": norms[0].sd, "norm_n": norms[0].n}
+    return defaults
 
 
 def _check_consistency(row: PrintedScale, place: str) -> None:

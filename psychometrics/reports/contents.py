@@ -375,11 +375,11 @@ def _judge_scales_of_answers(
     statements = []
     keys = ["questionnaire", "case", "verdict"]
     for (questionnaire, case, verdict), rows in frame.groupby(keys, sort=False):
-        about = titles[questionnaire]
-        unnamed = rows["title"] == about
-        named = rows.assign(title=rows["title"].mask(unnamed, f"scores of {about}"))
+        short_title = titles[questionnaire]
+        unnamed = rows["title"] == short_title
+        named = rows.assign(title=rows["title"].mask(unnamed, f"scores of {short_title}"))
         text = state_scales_of_answers(named)
-        statements.append(Statement(about=about, case=case, verdict=verdict, text=text))
+        statements.append(Statement(about=short_title, case=case, verdict=verdict, text=text))
 
     return statements, _show("scales", frame)
 

@@ -89,13 +89,13 @@ def _results_table(report: Report, width: int) -> Table:
 
     groups = list(dict.fromkeys(row.get("about") for row in report.results.rows))
     columns = [column for column in report.results.columns if column.key != "about"]
-    rest = width
+    room = width
     fitting = []
     for column in sorted(columns, key=lambda each: each.key not in _NEEDED):
         needed = _least_width(report, column) + _GAP
-        if column.key in _NEEDED or needed <= rest:
+        if column.key in _NEEDED or needed <= room:
             fitting.append(column.key)
-            rest -= needed
+            room -= needed
 
     columns = [column for column in columns if column.key in fitting]
     table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="dim")
