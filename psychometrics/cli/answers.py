@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 import warnings
 from pathlib import Path
@@ -76,17 +77,22 @@ def write_table(
 
 def print_rows(rows: list[dict]) -> None:
     """Print rows for people, each on one line of the terminal, whose widest column is cut."""
-    from rich.console import Console  # slow to load
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
-    for name in rows[0]:
-        table.add_column(name, no_wrap=True)
+    names = list(rows[0])
+    lines = [names]
     for row in rows:
-        values = [row.get(name) for name in rows[0]]
-        table.add_row(*("" if value is None else str(value) for value in values))
+        values = [row.get(name) for name in names]
+        lines.append(["" if value is None else str(value) for value in values])
 
-    Console(highlight=False, markup=False).print(table)
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    missing = sum(widths) + 2 * len(widths) - shutil.get_terminal_size().columns
+    widest = widths.index(max(widths))
+    widths[widest] = max(8, widths[widest] - max(0, missing))
+    for line in lines:
+        cells = [
+            text.ljust(width) if len(text) <= width else f"{text[: width - 1]}…"
+            for text, width in zip(line, widths, strict=True)
+        ]
+        typer.echo("  ".join(cells).rstrip())
 
 
 def _exit_with_status(answers) -> None:
