@@ -175,42 +175,41 @@ def state_questionnaire(title: str, readings: Sequence[Reading]) -> str:
         key = "" if reading.case in ("as impostors", "passes") else reading.reason
         groups.setdefault((reading.case, key), []).append(reading)
 
-    return " ".join(_state_group(title, group) for group in groups.values())
+    sentences: list[str] = []
+    for group in groups.values():
+        case = group[0].case
+        reason = group[0].reason
+        is_single = len(group) == 1
+        intervals = [each for each in group if not np.isnan(each.low)]
+        differs = bool(intervals) and not any(each.low <= 0 <= each.high for each in intervals)
+        zero = "differ from zero, but"
+        if not differs:
+            zero = "cannot be told from zero, and"
+        elif is_single:
+            zero = "differs from zero, but"
 
+        if not is_single and case in ("passes", "as impostors"):
+            fewest = min(group, key=lambda each: each.impostors)
+            text = _TEXTS["reasons"]["all pass" if case == "passes" else "all as impostors"]
+            reason = text.format(impostors=fewest.impostors, drawn=fewest.drawn)
 
-def _state_group(title: str, group: Sequence[Reading]) -> str:
-    """Return the sentences about the scales that share a case and a reason."""
-    case = group[0].case
-    reason = group[0].reason
-    is_single = len(group) == 1
-    intervals = [each for each in group if not np.isnan(each.low)]
-    differs = bool(intervals) and not any(each.low <= 0 <= each.high for each in intervals)
-    zero = "differ from zero, but"
-    if not differs:
-        zero = "cannot be told from zero, and"
-    elif is_single:
-        zero = "differs from zero, but"
+        whose = f"this model's {join_words([lower_first(each.title) for each in group])}"
+        if [each.title for each in group] == [title]:  # a scale without a name of its own
+            whose = f"this model's score on {title}"
 
-    if not is_single and case in ("passes", "as impostors"):
-        fewest = min(group, key=lambda each: each.impostors)
-        text = _TEXTS["reasons"]["all pass" if case == "passes" else "all as impostors"]
-        reason = text.format(impostors=fewest.impostors, drawn=fewest.drawn)
+        sentence = _TEXTS["cases"][case].format(
+            whose=whose,
+            scores=join_words([number(each.score, ".3f") for each in group]),
+            title=title,
+            reason=reason,
+            zero=zero,
+            its_scores="Its score" if is_single else "Its scores",
+            these="these reservations" if "; " in reason else "this reservation",
+            them="it" if is_single else "them",
+        )
+        sentences.append(sentence)
 
-    whose = f"this model's {join_words([lower_first(each.title) for each in group])}"
-    if [each.title for each in group] == [title]:  # a scale without a name of its own
-        whose = f"this model's score on {title}"
-
-    sentence: str = _TEXTS["cases"][case].format(
-        whose=whose,
-        scores=join_words([number(each.score, ".3f") for each in group]),
-        title=title,
-        reason=reason,
-        zero=zero,
-        its_scores="Its score" if is_single else "Its scores",
-        these="these reservations" if "; " in reason else "this reservation",
-        them="it" if is_single else "them",
-    )
-    return sentence
+    return " ".join(sentences)
 
 
 def state_differences(
