@@ -423,22 +423,20 @@ def parse_parameters(pairs: list[str], kinds: Mapping[str, Any] | None = None) -
             raise ParameterError(f"Write a parameter as name=value, got '{pair}'.")
         if name in parameters:
             raise ParameterError(f"The parameter {name} occurs twice: keep one.")
-        parameters[name] = _typed_value(value, _single_types((kinds or {}).get(name)))
+
+        types = _single_types((kinds or {}).get(name))
+        is_text = str in types and not types & {int, float, bool}
+        words = {"true": True, "false": False, "True": True, "False": False, "None": None}
+        if is_text and (value != "None" or type(None) not in types):
+            parameters[name] = value
+        elif value in words:
+            parameters[name] = words[value]
+        elif _WHOLE.fullmatch(value):
+            parameters[name] = int(value)
+        else:
+            parameters[name] = float(value) if _DECIMAL.fullmatch(value) else value
+
     return parameters
-
-
-def _typed_value(value: str, types: set[Any]) -> object:
-    """Return a text, a number or another value, by the declared types, or else by its look."""
-    is_text = str in types and not types & {int, float, bool}
-    if is_text and (value != "None" or type(None) not in types):
-        return value
-
-    words = {"true": True, "false": False, "True": True, "False": False, "None": None}
-    if value in words:
-        return words[value]
-    if _WHOLE.fullmatch(value):
-        return int(value)
-    return float(value) if _DECIMAL.fullmatch(value) else value
 
 
 def _single_types(kind: Any) -> set[Any]:

@@ -103,33 +103,17 @@ class MissingPackageError(PsychometricsError, ImportError):
     """
 
     extras: ClassVar = {
-        "torch": "models",
-        "transformers": "models",
-        "peft": "models",
-        "safetensors": "models",
-        "gguf": "models",
-        "huggingface_hub": "models",
-        "onnxruntime": "onnx",
-        "tokenizers": "onnx",
-        "aiohttp": "chat",
-        "accelerate": "train",
-        "datasets": "train",
-        "jinja2": "figures",
-        "markupsafe": "figures",
-        "matplotlib": "figures",
-        "seaborn": "figures",
-        "sentence_transformers": "book",
-        "bs4": "book",
-        "jupyter_book": "book",
-        "latex2mathml": "book",
-        "nbconvert": "book",
-        "nbformat": "book",
-        "networkx": "book",
-        "nh3": "book",
-        "onnxscript": "book",
-        "papermill": "book",
-        "pybtex": "book",
-        "pypdf": "book",
+        package: extra
+        for extra, packages in {
+            "models": "torch transformers peft safetensors gguf huggingface_hub",
+            "onnx": "onnxruntime tokenizers",
+            "chat": "aiohttp",
+            "train": "accelerate datasets",
+            "figures": "jinja2 markupsafe matplotlib seaborn",
+            "book": "bs4 jupyter_book latex2mathml nbconvert nbformat networkx nh3 onnxscript "
+            "papermill pybtex pypdf sentence_transformers",
+        }.items()
+        for package in packages.split()
     }
 
     def __init__(self, package: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from string import Formatter
 
 from .exceptions import ParameterError
 
@@ -33,6 +34,23 @@ def number(value: object, form: str = "") -> str:
         return format(value, form or ".3g").replace("-", "\N{MINUS SIGN}")
     except ValueError:
         raise ParameterError(f"{form!r} is not a number format; write one such as .2f.") from None
+
+
+class _NumberFormatter(Formatter):
+    def format_field(self, value: object, form: str) -> str:
+        """Return a value as the book prints it."""
+        return number(value, form) if form else str(value)
+
+
+def fill(text: str, **values: object) -> str:
+    """Fill values into the named places of a text, with numbers as the book prints them.
+
+    Examples
+    --------
+    >>> fill("{name}: alpha {value:.2f}", name="Anxiety", value=-0.125)
+    'Anxiety: alpha −0.12'
+    """
+    return _NumberFormatter().vformat(text, (), values)
 
 
 def markdown_table(rows: list[list[str]]) -> str:

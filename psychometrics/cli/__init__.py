@@ -21,10 +21,7 @@ from .options import app
 from . import questionnaires as questionnaires
 from . import asking as asking
 from . import models as models
-from . import serving as serving
 from . import reports as reports
-from . import audits as audits
-from . import viewing as viewing
 
 # isort: on
 
@@ -52,19 +49,14 @@ for _point in entry_points(group="psychometrics.commands"):
     _point.load()
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(pm.__version__)
-        raise typer.Exit
-
-
 @app.callback(invoke_without_command=True)
 def _options(
     context: typer.Context,
-    version: Annotated[
-        bool, Option("--version", is_eager=True, callback=_print_version, help="The version.")
-    ] = False,
+    version: Annotated[bool, Option("--version", help="The version.")] = False,
 ) -> None:
+    if version:
+        typer.echo(pm.__version__)
+        raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(_FIRST_STEPS)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -22,7 +23,6 @@ from .options import (
     QuestionnaireName,
     Respondents,
     Store,
-    _load_extra,
     app,
     parse_reading_settings,
 )
@@ -34,14 +34,10 @@ _Questionnaires = Annotated[
 ]
 
 
-def _check_plot(plot: Path | None) -> Path | None:
-    return plot and pm.exceptions.check_file(plot, (".png", ".svg", ".pdf"))
-
-
 _Plot = Annotated[
     Path | None,
     Option(
-        callback=_check_plot,
+        callback=lambda plot: plot and pm.exceptions.check_file(plot, (".png", ".svg", ".pdf")),
         help="Also plot the scores (a compass for two axes) to a .png, .svg or .pdf file.",
     ),
 ]
@@ -164,7 +160,13 @@ def _fill_in(
     """
     name_of_test, _, category = questionnaire.partition("-")
     if name_of_test == "diagnostic":
-        loaded = [_load_extra("diagnostic")(category.upper() or None)]
+        points = entry_points(group="psychometrics.extras", name=name_of_test)
+        if not points:
+            package = "psychometrics-of-language-models"
+            raise ParameterError(f"{name_of_test}: no package offers it; install {package}.")
+
+        (point,) = points
+        loaded = [point.load()(category.upper() or None)]
     else:
         loaded = [pm.load_questionnaire(questionnaire)]
 

@@ -1,7 +1,8 @@
-"""Commands for models: list or draft a population, fetch a model, train a head."""
+"""Commands for models: list or draft a population, fetch or serve a model, train a head."""
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -122,11 +123,6 @@ def _train_nli(
             base, data or ["mnli"], output, shuffled=shuffled, **settings
         )
 
-    typer.echo(f"{output}: {_describe_training(result)}")
-
-
-def _describe_training(result: dict) -> str:
-    """Describe the manifest of a training in one line."""
     line = f"trained on {result['pairs']} pairs in {result['seconds']:.0f} s"
     if result["resumed_at"] == result["steps"]:
         line = "was already trained on the same pairs with the same settings"
@@ -136,10 +132,44 @@ def _describe_training(result: dict) -> str:
     for source in result.get("labels_without_names", ()):
         line += f"; {source} does not name its labels: 0, 1, 2 are taken as {', '.join(NLI_LABELS)}"
 
-    if "held_out" not in result:
-        return f"{line}; no pairs were held out to measure its accuracy"
-    return (
-        f"{line}; accuracy {result['accuracy']:.1%} ({result['low']:.1%} to {result['high']:.1%}) "
-        f"on {result['held_out']} held-out pairs, where guessing the commonest label gives "
-        f"{result['majority']:.1%}"
+    accuracy = "no pairs were held out to measure its accuracy"
+    if "held_out" in result:
+        accuracy = (
+            f"accuracy {result['accuracy']:.1%} ({result['low']:.1%} to {result['high']:.1%}) on "
+            f"{result['held_out']} held-out pairs, where guessing the commonest label gives "
+            f"{result['majority']:.1%}"
+        )
+    typer.echo(f"{output}: {line}; {accuracy}")
+
+
+@app.command("serve", rich_help_panel=_PANEL)
+def _serve(
+    questionnaires: Annotated[
+        list[Path] | None,
+        Argument(help="Files of your own questionnaires, whose items are then recognised, too."),
+    ] = None,
+    port: Annotated[int, Option(help="The port; 0 takes any free one.")] = 8765,
+    host: Annotated[str, Option(help="The address, by default of this machine alone.")] = (
+        "127.0.0.1"
+    ),
+    public: Annotated[
+        bool, Option("--public", help="Let other machines ask; needs PSYCHOMETRICS_SERVE_KEY.")
+    ] = False,
+    repeats: Annotated[
+        bool,
+        Option("--repeats", help="Draw anew if a request is repeated, as a model that samples."),
+    ] = False,
+) -> None:
+    """Serve null respondents as chat models, for any tool that asks an OpenAI-compatible address.
+
+    The models are random, first-option, middle, agrees, extreme, habit-SEED, desirable,
+    repeats-last, simulated-TRAIT=VALUE, impostor-BASE-SEED and people-SAMPLE.
+    """
+    from ..serving.server import NullServer, environment_key  # loads pandas
+
+    server = NullServer(
+        host, port, questionnaires or (), environment_key(), public=public, repeats=repeats
     )
+    typer.echo(f"{server.url} answers; stop it with Ctrl-C. Models: {server.url}/models")
+    with contextlib.suppress(KeyboardInterrupt):
+        server.serve_forever()

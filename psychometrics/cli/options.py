@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -76,13 +74,3 @@ def parse_conditions(condition: list[str] | None, mode: str = "nli") -> dict:
 def parse_reading_settings(condition: list[str] | None) -> dict:
     """Parse settings for reading a table of answers, each written as ``name=value``."""
     return pm.checks.parse_parameters(condition or [], get_type_hints(pm.read_answers))
-
-
-def _load_extra(name: str) -> Callable:
-    """Return a function of another package, such as the book's writer of pages.
-
-    Packages offer such functions as entry points of the group ``psychometrics.extras``.
-    """
-    for point in entry_points(group="psychometrics.extras", name=name):
-        return point.load()
-    raise ParameterError(f"{name}: no package offers it; install psychometrics-of-language-models.")

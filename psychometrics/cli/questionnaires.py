@@ -180,25 +180,20 @@ def _questionnaires(
     elif scales:
         print_rows(_list_scales(loaded))
     else:
-        print_rows(_list_questionnaires(loaded))
+        rows = []
+        for questionnaire in loaded:
+            modes = ["nli"] if all(item.templates for item in questionnaire.items) else []
+            if all(map(questionnaire.choices, questionnaire.items)):
+                modes += ["options"]
+
+            scales = questionnaire.scales or questionnaire.categories
+            row = {"name": questionnaire.id, "title": questionnaire.title}
+            row |= {"items": len(questionnaire.items), "scales": len(scales)}
+            row |= {"modes": ", ".join(modes), "lang": questionnaire.language}
+            rows.append(row | {"norms": len({norm.group for norm in questionnaire.norms})})
+
+        print_rows(rows)
         typer.echo("What has options can be asked in mode chat, too. --scales lists the scales.")
-
-
-def _list_questionnaires(loaded: list) -> list[dict]:
-    """Return a row for each questionnaire."""
-    rows = []
-    for questionnaire in loaded:
-        modes = ["nli"] if all(item.templates for item in questionnaire.items) else []
-        if all(map(questionnaire.choices, questionnaire.items)):
-            modes += ["options"]
-
-        scales = questionnaire.scales or questionnaire.categories
-        row = {"name": questionnaire.id, "title": questionnaire.title}
-        row |= {"items": len(questionnaire.items), "scales": len(scales)}
-        row |= {"modes": ", ".join(modes), "lang": questionnaire.language}
-        rows.append(row | {"norms": len({norm.group for norm in questionnaire.norms})})
-
-    return rows
 
 
 def _list_scales(loaded: list) -> list[dict]:

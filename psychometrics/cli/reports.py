@@ -1,12 +1,14 @@
-"""Commands that judge respondents: profiles and comparisons, in the terminal and as pages."""
+"""Commands that judge respondents or printed tables, on the terminal and on pages."""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 import shlex
 import sys
 import warnings
+import webbrowser
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -103,14 +105,10 @@ def _profile(
 
     name = re.sub(r"[^\w.-]+", "-", Path(model).name or model)
     pages = _plan_pages(output, pdf, Path(f"profile-{name}.html"))
-    settings = _settings_of_asking([model], questionnaires, against, mode, condition)
     if base is not None:
         pm.models.sources.find(base)
 
-    if controls and mode == "chat":
-        _announce_controls([model], settings)
-
-    settings |= {} if controls else {"controls": False}
+    settings = _settings_of_asking([model], questionnaires, against, mode, condition, controls)
     assessment = pm.profiles.assess(model, base=base, **settings)
     report = pm.contents.report_profile(assessment)
     cells = [
@@ -149,13 +147,10 @@ def _profile_answers(
     answers, names = _read_file(file, questionnaires, mode, condition)
     tables = pm.answer_profiles.assess_answers(answers, names)
     loaded = pm.questionnaires.load_questionnaires(names, texts=False)
-    command = _command_of_file("profile", [], file, names, condition)
+    command, cells = _repeat_reading("profile", [], file, names, condition)
     report = pm.contents.report_answers(answers, tables, loaded, stem, command)
-    cells = [
-        *_reading_cells(file, names, condition),
-        "tables = pm.answer_profiles.assess_answers(answers, questionnaires)",
-        'tables["scales"]',
-    ]
+    cells.append("tables = pm.answer_profiles.assess_answers(answers, questionnaires)")
+    cells.append('tables["scales"]')
     titles = {each.id: each.short_title for each in loaded}
     figure = pm.pages.draw_alphas(tables["scales"], titles) if pages else None
     _write_files(report, figure, pages, cells, pm.contents.answer_tables(answers, tables))
@@ -196,11 +191,8 @@ def _compare(
     pages = _plan_pages(output, pdf, Path("compare.html"))
     if answer_file is None:
         pm.profiles.name_models(models)
-        settings = _settings_of_asking(models, questionnaires, against, mode, condition, True)
-        if controls and mode == "chat":
-            _announce_controls(models, settings)
-
-        settings |= {} if controls else {"controls": False}
+        options = questionnaires, against, mode, condition, controls
+        settings = _settings_of_asking(models, *options, may_fail=True)
         comparison = pm.comparisons.compare_models(models, **settings)
         command = shlex.join(["psychometrics", "compare", *sys.argv[2:]])
         cells = [
@@ -208,15 +200,9 @@ def _compare(
             f"comparison = pm.comparisons.compare_models({models!r}, **{settings!r})",
         ]
     else:
-        answers, names = _read_file(answer_file, questionnaires, mode, condition)
-        models = _choose_respondents(answers, models)
-        comparison = pm.comparisons.compare_respondents(answers, names, models)
-        command = _command_of_file("compare", models, answer_file, names, condition)
-        compare = f"pm.comparisons.compare_respondents(answers, questionnaires, {models!r})"
-        cells = [
-            *_reading_cells(answer_file, names, condition),
-            f"comparison = {compare}",
-        ]
+        comparison, command, cells = _compare_respondents(
+            answer_file, models, questionnaires, mode, condition
+        )
 
     report = pm.contents.report_comparison(comparison, command)
     tables = pm.contents.comparison_tables(comparison)
@@ -228,26 +214,21 @@ def _compare(
     if not pages:
         for name, assessment in comparison.assessments.items():
             lines += [name, *_flag_lines(assessment.flags)]
-    lines += _comparison_lines(tables["scores"], comparison.differences)
+    lines += [
+        f"{row.mark} {row.questionnaire}, {row.scale}: {row.model} {_judged_score(row)}"
+        for row in tables["scores"].itertuples()
+    ]
+    lines += [
+        f"{row.questionnaire}, {row.scale}: {row.model} {row.difference:+.3f} "
+        f"({_ends(row.low, row.high, '+.3f')}), {row.verdict}"
+        for row in comparison.differences.itertuples()
+    ]
     _print_report(report, lines, comparison.agreement, pages, as_json)
 
     for name, reason in comparison.failures.items():
         typer.echo(f"psychometrics: {name} could not be asked: {reason}", err=True)
 
     raise typer.Exit(1 if comparison.failures else 0)
-
-
-def _comparison_lines(scores, differences) -> list[str]:
-    """Return the scores of several models and their differences, line by line."""
-    lines = []
-    for row in scores.itertuples():
-        place = f"{row.mark} {row.questionnaire}, {row.scale}: {row.model}"
-        lines.append(f"{place} {_judged_score(row)}")
-    for row in differences.itertuples():
-        ends = _ends(row.low, row.high, "+.3f")
-        place = f"{row.questionnaire}, {row.scale}: {row.model}"
-        lines.append(f"{place} {row.difference:+.3f} ({ends}), {row.verdict}")
-    return lines
 
 
 @app.command("table", rich_help_panel=_PANEL)
@@ -306,17 +287,79 @@ def _table(
     raise typer.Exit(int(tables["scores"]["questionnaire"].isna().any()))
 
 
+@app.command("audit", rich_help_panel=_PANEL)
+def _audit(
+    table: Annotated[Path, Argument(metavar="TABLE", help="A CSV or YAML file of printed scales.")],
+    output: Annotated[
+        Path | None, Option("--output", "-o", help="The page (.html, .pdf) or the table (.csv).")
+    ] = None,
+) -> None:
+    """Audit a paper's table without its data: what is possible, what needs no trait, the unit.
+
+    The table has a row for each printed scale, with the column name and any of questionnaire,
+    scale, items, reverse_keyed, lowest, highest, score (mean or sum), n, models, mean, sd, alpha,
+    correlates_with, r, norm_mean, norm_sd, norm_n, t, f, df.
+    """
+    findings = pm.audits.audit(table)
+    for name, rows in findings.groupby("name", sort=False):
+        typer.echo(f"{name}")
+        for row in rows.itertuples():
+            typer.echo(f"  {row.check}: {row.result}. {row.sentence}")
+
+    if output is not None and output.suffix.lower() in (".html", ".pdf"):
+        command = f"psychometrics audit {table} --output {output}"
+        report = pm.audits.report_audit(findings, table.name, command)
+        cells = ["import psychometrics as pm", f"pm.audits.audit({str(table)!r})"]
+        pm.pages.write_page(report, None, [output], pm.pages.make_notebook(report, cells))
+        write_text(output.with_suffix(".json"), report.to_json())
+        typer.echo(f"{output}, {output.with_suffix('.json')}")
+    elif output is not None:
+        write_csv(findings, output, decimals=6)
+        typer.echo(f"{output}: {len(findings)} findings")
+
+
+@app.command("view", rich_help_panel=_PANEL)
+def _view(
+    folder: Annotated[
+        Path, Argument(metavar="[FOLDER]", help="Folder of pages; by default this one.")
+    ] = Path(),
+    store: Store = None,
+    port: Annotated[
+        int, Option(max=65535, min=0, help="Port of this machine; by default a free one.")
+    ] = 0,
+    browser: Annotated[
+        bool, Option("--browser/--no-browser", help="Open the browser, or print the address only.")
+    ] = True,
+) -> None:
+    """Show the runs in the store, with their answers, verdicts and pages, in the browser.
+
+    The pages that `profile` and `compare` wrote to FOLDER give the verdicts. Nothing is changed,
+    and only this machine can open the printed address. Ctrl-C ends the command.
+    """
+    # Imported here, as the store's packages take a second to import.
+    from ..reports.viewer import Viewer
+
+    with Viewer(store, folder, port) as viewer:
+        typer.echo(f"{viewer.url} (Ctrl-C to stop)")
+        if browser:
+            webbrowser.open(viewer.url)
+        with contextlib.suppress(KeyboardInterrupt):
+            viewer.serve_forever()
+
+
 def _settings_of_asking(
     models: list[str],
     questionnaires: str,
     against: str,
     mode: str,
     condition: list[str] | None,
+    controls: bool,
     may_fail: bool = False,
 ) -> dict:
     """Return the settings of a page, refusing what could not be asked before anybody is asked.
 
-    With ``may_fail``, a model that cannot be read is left to the page, which lists it.
+    The statements that controls add are announced. With ``may_fail``, a model that cannot be read
+    is left to the page, which lists it.
     """
     conditions = parse_conditions(condition, mode)
     refuse_secrets(conditions)
@@ -350,7 +393,25 @@ def _settings_of_asking(
                 chosen_mode.check(questionnaire, identity, complete)
 
     against = None if against == "nobody" else against
-    return {"questionnaires": names, "against": against, "mode": mode} | conditions
+    settings = {"questionnaires": names, "against": against, "mode": mode} | conditions
+    if not controls:
+        settings["controls"] = False
+    elif mode == "chat":
+        _announce_controls(len(models), loaded, settings, complete["batch_size"])
+    return settings
+
+
+def _announce_controls(models: int, loaded: list, settings: dict, batch: int) -> None:
+    """Say how many statements the controls add to those of the questionnaires."""
+    asked, _ = pm.controls.control_call(loaded, settings)
+    statements = models * sum(len(each.items) for each in asked)
+    requests = models * sum(math.ceil(len(each.items) / batch) for each in asked)
+    typer.echo(
+        f"psychometrics: controls (options turned round, weather, empty item) ask {statements} "
+        f"statements more, in about {requests} requests if none is stored; --no-controls leaves "
+        "them out.",
+        err=True,
+    )
 
 
 def _plan_requests(
@@ -366,21 +427,6 @@ def _plan_requests(
             pm.ask(asked, models, mode=mode, **once)
 
     _collect_answers(split_names(questionnaires), ",".join(models), mode, condition, True)
-
-
-def _announce_controls(models: list[str], settings: dict) -> None:
-    """Say how many statements the controls add to those of the questionnaires."""
-    loaded = pm.questionnaires.load_questionnaires(settings["questionnaires"])
-    asked, _ = pm.controls.control_call(loaded, settings)
-    batch = settings.get("batch_size", pm.modes.mode_named("chat").conditions["batch_size"])
-    statements = len(models) * sum(len(each.items) for each in asked)
-    requests = len(models) * sum(math.ceil(len(each.items) / batch) for each in asked)
-    typer.echo(
-        f"psychometrics: controls (options turned round, weather, empty item) ask {statements} "
-        f"statements more, in about {requests} requests if none is stored; --no-controls leaves "
-        "them out.",
-        err=True,
-    )
 
 
 def _plan_pages(output: Path | None, pdf: bool, default: Path) -> list[Path]:
@@ -437,7 +483,17 @@ def _print_report(report, lines: list[str], agreement, pages: list[Path], as_jso
         print_report(report)
         typer.echo()
     else:
-        _print_lines(report, lines, agreement)
+        for statement in report.statements:
+            typer.echo(f"{statement.about}: {statement.text}")
+
+        table = agreement.dropna(axis=1, how="all")
+        text = table.to_string(index=False, float_format="{:.3f}".format)
+        lines = [*lines, "agreement of independent respondents:", text, pm.agreement.INDEPENDENT]
+        for test in report.tests:
+            command = f": {test.command}" if test.command else ""
+            lines.append(f"{test.name} test: {test.status}{command}")
+
+        typer.echo("\n".join(lines))
 
     if pages:
         files = [*pages, pages[0].with_suffix(".json")]
@@ -447,43 +503,20 @@ def _print_report(report, lines: list[str], agreement, pages: list[Path], as_jso
         typer.echo(", ".join(map(str, files)))
 
 
-def _print_lines(report, lines: list[str], agreement) -> None:
-    """Print what may be written, the lines of scores, agreement and the five tests."""
-    for statement in report.statements:
-        typer.echo(f"{statement.about}: {statement.text}")
-    for line in lines:
-        typer.echo(line)
-
-    typer.echo("agreement of independent respondents:")
-    frame = agreement.dropna(axis=1, how="all")
-    typer.echo(frame.to_string(index=False, float_format="{:.3f}".format))
-    typer.echo(pm.agreement.INDEPENDENT)
-    for test in report.tests:
-        command = f": {test.command}" if test.command else ""
-        typer.echo(f"{test.name} test: {test.status}{command}")
-
-
-def _command_of_file(
+def _repeat_reading(
     name: str, respondents: list[str], file: Path, names: list[str], condition: list[str] | None
-) -> str:
-    """Return the command that made a page about a table of answers."""
+) -> tuple[str, list[str]]:
+    """Return the command that made a page about a table of answers, and cells that read it."""
     words = ["psychometrics", name, *respondents, "--answers", str(file)]
     words += ["--questionnaires", ",".join(names)]
     for setting in condition or []:
         words += ["-c", setting]
 
-    return shlex.join(words)
-
-
-def _reading_cells(file: Path, names: list[str], condition: list[str] | None) -> list[str]:
-    """Return the cells of a notebook that read a table of answers."""
     settings = parse_reading_settings(condition)
     path = str(file.expanduser().absolute())
-    return [
-        "import psychometrics as pm",
-        f"questionnaires = {names!r}\n"
-        f"answers = pm.answers.files.read_all({path!r}, questionnaires, **{settings!r})",
-    ]
+    call = f"pm.answers.files.read_all({path!r}, questionnaires, **{settings!r})"
+    cells = ["import psychometrics as pm", f"questionnaires = {names!r}\nanswers = {call}"]
+    return shlex.join(words), cells
 
 
 def _judged_score(row: tuple) -> str:
@@ -516,17 +549,27 @@ def _read_file(file: Path, questionnaires: str, mode: str, condition: list[str] 
     return read_answer_file(file, names, "embedded", mode, condition), names
 
 
-def _choose_respondents(answers, names: list[str]) -> list[str]:
-    """Return the respondents to compare: the named ones, or all in the file if they are few."""
+def _compare_respondents(
+    file: Path, models: list[str], questionnaires: str, mode: str, condition: list[str] | None
+) -> tuple:
+    """Compare the named respondents of a file, or all if they are few; also return how to repeat.
+
+    The second and third values are the command and the cells of the notebook.
+    """
+    answers, names = _read_file(file, questionnaires, mode, condition)
     respondents = answers["respondent_id"].unique().tolist()
-    for name in names:
+    for name in models:
         pm.checks.check_choice(respondents, respondent=name)
 
-    chosen = names or respondents
-    most = len(names) or _SIDE_BY_SIDE
+    chosen = models or respondents
+    most = len(models) or _SIDE_BY_SIDE
     if not 2 <= len(chosen) <= most:
         raise ParameterError(
             f"compare: --answers has {len(chosen)} respondent(s), but a page compares 2 to "
             f"{_SIDE_BY_SIDE}; name the respondents to compare."
         )
-    return chosen
+
+    comparison = pm.comparisons.compare_respondents(answers, names, chosen)
+    command, cells = _repeat_reading("compare", chosen, file, names, condition)
+    compare = f"pm.comparisons.compare_respondents(answers, questionnaires, {chosen!r})"
+    return comparison, command, [*cells, f"comparison = {compare}"]

@@ -101,7 +101,12 @@ def _agree(
         notes.append("agreement needs two independent respondents")
         return row | {"note": "; ".join(notes)}
 
-    cells = _scales_and_keys(questionnaire)[usable.columns]
+    texts = {item.id: "" for item in questionnaire.items}  # alike for items of one scale and key
+    for scale in questionnaire.scales:
+        for name, key in questionnaire.keys(scale).items():
+            texts[name] += f"{scale.id} {key:+d}, "
+
+    cells = pd.Series(texts)[usable.columns]
     draws = _DRAWS if usable.size <= _LARGE else _FEWER_DRAWS
     result = profile_agreement(usable, cells=cells, draws=draws)
     row |= {"agreement": result["value"], "null": result["null"], "p": result["p"]}
@@ -119,12 +124,3 @@ def _agree(
         row["null_with_others"] = np.quantile(dealt @ mean_of_others, 0.95)
 
     return row | {"note": "; ".join(notes)}
-
-
-def _scales_and_keys(questionnaire: Questionnaire) -> pd.Series:
-    """Return each item's scales and keys as a text, so that items alike in both have one text."""
-    cells = {item.id: "" for item in questionnaire.items}
-    for scale in questionnaire.scales:
-        for name, key in questionnaire.keys(scale).items():
-            cells[name] += f"{scale.id} {key:+d}, "
-    return pd.Series(cells)

@@ -158,21 +158,26 @@ def _scales(
         row["sd"] = means.loc[scale.id, "sd"]
         keyed = keyed_items(items, questionnaire, scale)
         asked_once = keyed if runs == 1 else keyed.head(0)
-        row |= _alpha_of(keyed)
+        complete = keyed.dropna()
+        row |= dict.fromkeys(("alpha", "alpha_low", "alpha_high"), np.nan)
+        if len(complete) >= _LEAST and complete.shape[1] > 1:
+            value = alpha(complete)
+            row |= {"alpha": value["alpha"], "alpha_low": value["low"], "alpha_high": value["high"]}
+
         row |= _ordinal(asked_once)
         row |= _graded(asked_once)
         row |= _bounds(row, keyed_items(habitual, questionnaire, scale), level)
-        rows.append(row | {"reading": _reading(row)})
+        row["reading"] = "more consistent than independent answers and habits, which is not a proof"
+        if np.isnan(row["alpha"]):
+            row["reading"] = "no alpha: it needs three respondents that differ, and two items"
+        elif row["alpha"] <= row["independent"]:
+            row["reading"] = "no more consistent than independent answers"
+        elif row["alpha"] <= row["habit"]:
+            row["reading"] = "no more consistent than a habit"
+
+        rows.append(row)
 
     return pd.DataFrame(rows)
-
-
-def _alpha_of(keyed: pd.DataFrame) -> dict[str, float]:
-    complete = keyed.dropna()
-    if len(complete) < _LEAST or complete.shape[1] < 2:
-        return dict.fromkeys(("alpha", "alpha_low", "alpha_high"), np.nan)
-    value = alpha(complete)
-    return {"alpha": value["alpha"], "alpha_low": value["low"], "alpha_high": value["high"]}
 
 
 def _ordinal(keyed: pd.DataFrame) -> dict[str, float]:
@@ -222,16 +227,6 @@ def _bounds(row: dict, habitual: pd.DataFrame, level: float) -> dict[str, float]
 
     limit = float(np.nanquantile(alphas_of_habits, 1 - level))
     return {"independent": 1 - 1 / quantile, "habit": limit}
-
-
-def _reading(row: dict) -> str:
-    if np.isnan(row["alpha"]):
-        return "no alpha: it needs three respondents that differ, and two items"
-    if row["alpha"] <= row["independent"]:
-        return "no more consistent than independent answers"
-    if row["alpha"] <= row["habit"]:
-        return "no more consistent than a habit"
-    return "more consistent than independent answers and habits, which is not a proof"
 
 
 def _styles(answers: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataFrame:

@@ -6,6 +6,7 @@ than the table says; numbers that a habit explains may still come from the trait
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -30,22 +31,13 @@ from ..measures.printed import (
 )
 from ..questionnaires import load_questionnaire, questionnaire_names
 from .contents import make_table
-from .report import Report, Statement
+from .report import _MARKS, Report, Statement, _load_texts
 from .sentences import show_p
 
 _Text = Annotated[str, BeforeValidator(str)]
 _Number = Annotated[str, BeforeValidator(str), Field(pattern=r"^[-+]?\d{0,30}\.?\d{1,30}$")]
 """A number as it is printed."""
-# Results from the worst to the best, each with its mark.
-_MARKS = {
-    "does not fit": "✗",
-    "changes": "!",
-    "also without the trait": "!",
-    "cannot tell": "–",
-    "stays": "✓",
-    "not explained by it": "✓",
-    "fits": "✓",
-}
+_TEXTS = _load_texts("audit")
 _EMPTY = ("", "None", "nan", "<NA>", "~", "null")
 _LARGEST_SAMPLE = 200
 # Most totals whose sums of squares are listed.
@@ -144,7 +136,14 @@ def audit(table: str | Path | pd.DataFrame) -> pd.DataFrame:
     {'possible mean': 'cannot tell', 'possible SD': 'fits', 'unit': 'changes'}
     """
     rows = _printed_scales(table)
-    findings = [(row.name, *finding) for row in rows.values() for finding in _findings(row, rows)]
+    findings = []
+    for row in rows.values():
+        checks = itertools.chain(
+            _check_mean(row), _check_sd(row), _check_alpha(row), _check_correlation(row, rows),
+            _check_unit(row), _check_repeats(row),
+        )  # fmt: skip
+        findings += [(row.name, *finding) for finding in checks]
+
     if not findings:
         raise ParameterError(
             "There is nothing to check: give mean, items and n; alpha; r; or t with models."
@@ -172,7 +171,7 @@ def report_audit(findings: pd.DataFrame, title: str = "", command: str = "") -> 
     """
     statements = []
     for name, rows in findings.groupby("name", sort=False):
-        worst = next(result for result in _MARKS if result in set(rows["result"]))
+        worst = next(case for case in _MARKS if case in set(rows["result"]))
         sentences = rows.loc[rows["result"] == worst, "sentence"]
         statements.append(
             Statement(about=str(name), case=worst, verdict=worst, text=" ".join(sentences))
@@ -192,15 +191,6 @@ def report_audit(findings: pd.DataFrame, title: str = "", command: str = "") -> 
                   results=results, command=command)  # fmt: skip
 
 
-def _findings(row: PrintedScale, rows: dict[str, PrintedScale]) -> Iterator[Finding]:
-    yield from _check_mean(row)
-    yield from _check_sd(row)
-    yield from _check_alpha(row)
-    yield from _check_correlation(row, rows)
-    yield from _check_unit(row)
-    yield from _check_repeats(row)
-
-
 # --- what is possible
 
 
@@ -211,21 +201,15 @@ def _check_mean(row: PrintedScale) -> Iterator[Finding]:
 
     mean = float(row.mean)
     answers = row.n * row.parts
+    result = case = "does not fit"
     if row.bounds and not row.bounds[0] <= mean <= row.bounds[1]:
-        result = "does not fit"
-        sentence = f"The mean {row.mean} is outside {row.bounds[0]} to {row.bounds[1]}."
+        case = "outside"
     elif answers >= 10 ** len(row.mean.partition(".")[2]):
-        result = "cannot tell"
-        sentence = f"Every mean with so few decimals is one of {answers} whole answers."
+        result = case = "cannot tell"
     elif len(possible_totals(row.mean, row.n, row.parts)):
-        result = "fits"
-        sentence = f"{answers} whole answers can have the mean {row.mean}."
-    else:
-        result = "does not fit"
-        sentence = (
-            f"No {answers} whole answers have the mean {row.mean}, if all of the {row.n} answered "
-            "all items and all options are whole numbers."
-        )
+        result = case = "fits"
+
+    sentence = _TEXTS["possible mean"][case].format(row=row, answers=answers)
     yield Finding("possible mean", result, sentence, mean)
 
 
@@ -239,24 +223,18 @@ def _check_sd(row: PrintedScale) -> Iterator[Finding]:
         return
 
     numbers = row.mean, row.sd, row.n, *row.bounds, row.parts
-    if not possible_squares(*numbers):
-        result = "does not fit"
-        sentence = (
-            f"No {row.n} respondents with whole answers from {row.lowest} to {row.highest} have "
-            f"the mean {row.mean} and the SD {row.sd}."
-        )
-    elif row.n > _LARGEST_SAMPLE:
+    scores = ""
+    result = case = "does not fit"
+    if possible_squares(*numbers):
         result = "fits"
-        sentence = f"The SD {row.sd} is possible with the mean {row.mean}."
-    elif (sample := reconstruct_answers(*numbers)) is None:
-        result = "cannot tell"
-        sentence = (
-            f"No sample with mean {row.mean} and SD {row.sd} was found, which proves nothing."
-        )
-    else:
-        result = "fits"
-        scores = ", ".join(f"{count} × {score / row.parts:g}" for score, count in sample.items())
-        sentence = f"For example, these scores have mean {row.mean} and SD {row.sd}: {scores}."
+        case = "large"
+        if row.n <= _LARGEST_SAMPLE:
+            sample = reconstruct_answers(*numbers)
+            result = case = "cannot tell" if sample is None else "fits"
+            counts = {} if sample is None else sample.items()
+            scores = ", ".join(f"{count} × {score / row.parts:g}" for score, count in counts)
+
+    sentence = _TEXTS["possible SD"][case].format(row=row, scores=scores)
     yield Finding("possible SD", result, sentence, float(row.sd))
 
 
@@ -268,40 +246,28 @@ def _check_alpha(row: PrintedScale) -> Iterator[Finding]:
     if row.alpha is None:
         return
     if row.alpha > 1:
-        sentence = f"Alpha is at most 1, and {row.alpha:g} is printed."
+        sentence = _TEXTS["possible alpha"].format(row=row)
         yield Finding("possible alpha", "does not fit", sentence, row.alpha)
         return
 
     if row.items and row.items > 1 and row.respondents and row.respondents > 1:
         low, high = alpha_of_chance(row.items, row.respondents)
         whose = "models" if row.models else "respondents"
-        yield Finding(
-            "alpha of chance",
-            _without_trait(row.alpha <= high),
-            f"Answers at random of {row.respondents} {whose} to {row.items} items give an alpha of "
-            f"{low:.2f} to {high:.2f}; {row.alpha:g} is printed.",
-            row.alpha, low, high,
-        )  # fmt: skip
+        result = _without_trait(row.alpha <= high)
+        sentence = _TEXTS["alpha of chance"].format(row=row, low=low, high=high, whose=whose)
+        yield Finding("alpha of chance", result, sentence, row.alpha, low, high)
 
     if row.items and row.items > 1 and row.reverse_keyed is not None:
         share = habit_of_alpha(row.alpha, row.items, row.reverse_keyed)
-        yield Finding(
-            "alpha of a habit",
-            _without_trait(share == share),
-            _habit_sentence(share, f"an alpha of {row.alpha:g}"),
-            share,
-        )
+        yield _find_habit("alpha of a habit", share, f"an alpha of {row.alpha:g}")
 
-    impostors = _impostors(row)
-    if impostors is not None:
-        low, high = impostors["alpha low"].min(), impostors["alpha high"].max()
-        yield Finding(
-            "alpha of impostors",
-            _without_trait(row.alpha <= high),
-            f"Untrained heads on {len(impostors)} small models have an alpha of {low:.2f} to "
-            f"{high:.2f} here (2.5 to 97.5 % of them, over all models).",
-            row.alpha, low, high,
-        )  # fmt: skip
+    heads = pd.read_csv(shipped("impostors.csv"))
+    heads = heads[heads["scale"].isin([row.questionnaire, f"{row.questionnaire} {row.scale}"])]
+    if len(heads):
+        low, high = heads["alpha low"].min(), heads["alpha high"].max()
+        result = _without_trait(row.alpha <= high)
+        sentence = _TEXTS["alpha of impostors"].format(bases=len(heads), low=low, high=high)
+        yield Finding("alpha of impostors", result, sentence, row.alpha, low, high)
 
 
 def _check_correlation(row: PrintedScale, rows: dict[str, PrintedScale]) -> Iterator[Finding]:
@@ -312,51 +278,35 @@ def _check_correlation(row: PrintedScale, rows: dict[str, PrintedScale]) -> Iter
     other = rows[row.correlates_with]
     if row.alpha is not None and other.alpha is not None and min(row.alpha, other.alpha) > 0:
         limit = float(np.sqrt(row.alpha * other.alpha))
-        result = "fits" if abs(row.r) <= limit else "cannot tell"
-        beyond = "within" if result == "fits" else "beyond"
-        sentence = (
-            f"r = {row.r:g} with {other.name} is {beyond} the {limit:.2f} that two perfectly "
-            "related traits would show with these alphas, up to chance."
-        )
+        is_within = abs(row.r) <= limit
+        beyond = "within" if is_within else "beyond"
+        sentence = _TEXTS["possible correlation"].format(row=row, beyond=beyond, high=limit)
+        result = "fits" if is_within else "cannot tell"
         yield Finding("possible correlation", result, sentence, row.r, -limit, limit)
 
     if row.respondents is not None and row.respondents > 3:
         df = row.respondents - 2
         t = float(stats.t.ppf(0.975, df))
         limit = t / np.sqrt(df + t**2)
-        sentence = (
-            f"Unrelated scores of {row.respondents} correlate between {-limit:.2f} and {limit:.2f} "
-            f"in 95 of 100 samples; {row.r:g} is printed."
-        )
         result = _without_trait(abs(row.r) <= limit)
+        sentence = _TEXTS["correlation of chance"].format(row=row, low=-limit, high=limit)
         yield Finding("correlation of chance", result, sentence, row.r, -limit, limit)
 
     if row.items and other.items and None not in (row.reverse_keyed, other.reverse_keyed):
         reverse_keyed = (row.reverse_keyed or 0, other.reverse_keyed or 0)
         share = habit_of_correlation(row.r, (row.items, other.items), reverse_keyed)
-        sentence = _habit_sentence(share, f"r = {row.r:g} with {other.name}")
-        yield Finding("correlation of a habit", _without_trait(share == share), sentence, share)
+        yield _find_habit("correlation of a habit", share, f"r = {row.r:g} with {other.name}")
 
 
-def _without_trait(is_found: bool) -> str:
-    return "also without the trait" if is_found else "not explained by it"
+def _without_trait(is_reached: bool) -> str:
+    return "also without the trait" if is_reached else "not explained by it"
 
 
-def _habit_sentence(share: float, statistic: str) -> str:
-    if np.isnan(share):
-        return f"A habit of agreeing alone cannot give {statistic} with these keys."
-    return (
-        f"A habit of agreeing that is {share:.0%} of an answer's variance would also give "
-        f"{statistic}, without the trait."
-    )
-
-
-def _impostors(row: PrintedScale) -> pd.DataFrame | None:
-    """Return the shipped alphas of untrained heads on a questionnaire's scale, if there are any."""
-    table = pd.read_csv(shipped("impostors.csv"))
-    names = [row.questionnaire, f"{row.questionnaire} {row.scale}"]
-    alphas = table[table["scale"].isin(names)]
-    return None if alphas.empty else alphas
+def _find_habit(check: str, share: float, statistic: str) -> Finding:
+    """Return whether a habit of agreeing would also give a statistic."""
+    result = _without_trait(not np.isnan(share))
+    sentence = _TEXTS["habit"][result].format(share=share, statistic=statistic)
+    return Finding(check, result, sentence, share)
 
 
 # --- what is the unit
@@ -364,18 +314,16 @@ def _impostors(row: PrintedScale) -> pd.DataFrame | None:
 
 def _check_unit(row: PrintedScale) -> Iterator[Finding]:
     """Yield whether a difference from people stays if the runs are one respondent."""
-    if None in (row.mean, row.sd, row.n, row.norm_mean, row.norm_sd, row.norm_n) or row.models != 1:
+    values = (row.mean, row.sd, row.n, row.norm_mean, row.norm_sd, row.norm_n)
+    if None in values or row.models != 1:
         return
 
-    people = row.norm_mean, row.norm_sd, row.norm_n
-    as_people = compare_means(float(row.mean), float(row.sd), row.n, *people).iloc[0]  # type: ignore[arg-type]
-    as_one = compare_means(float(row.mean), 0, 1, *people).iloc[0]  # type: ignore[arg-type]
-    stays = (as_people["p"] < 0.05) == (as_one["p"] < 0.05)
-    sentence = (
-        f"As {row.n} people the model differs from people with {show_p(as_people['p'])}; as "
-        f"one respondent with {show_p(as_one['p'])}."
-    )
-    yield Finding("unit", "stays" if stays else "changes", sentence, as_one["p"])
+    mean, sd, n, *people = map(float, values)  # type: ignore[arg-type]
+    norms = ([value] * 2 for value in people)
+    as_people, as_one = compare_means([mean, mean], [sd, 0], [n, 1], *norms)["p"]
+    p_values = {"as_people": show_p(as_people), "as_one": show_p(as_one)}
+    sentence = _TEXTS["unit"].format(row=row, **p_values)
+    yield Finding("unit", _compare_units(as_people, as_one), sentence, as_one)
 
 
 def _check_repeats(row: PrintedScale) -> Iterator[Finding]:
@@ -386,17 +334,15 @@ def _check_repeats(row: PrintedScale) -> Iterator[Finding]:
 
     statistic, p = repeated_answers_test(f, row.df, row.n, row.models)
     printed = repeated_answers_test(f, row.df, row.n, row.n)[1]
-    if np.isnan(p):
-        result = "cannot tell"
-        sentence = f"{row.models} models are too few for this test: it needs {row.df + 2}."
-    else:
-        result = "stays" if (p < 0.05) == (printed < 0.05) else "changes"
-        sentence = (
-            f"With {row.n} rows as respondents {show_p(printed)}; if the "
-            f"{row.n / row.models:g} rows of a model are copies of one another, F = "
-            f"{statistic:.2f} and {show_p(p)} with {row.models} models."
-        )
+    result = "cannot tell" if np.isnan(p) else _compare_units(p, printed)
+    words = {"printed": show_p(printed), "repeated": show_p(p), "statistic": statistic}
+    words |= {"needed": row.df + 2, "copies": row.n / row.models}
+    sentence = _TEXTS["unit of the test"][result].format(row=row, **words)
     yield Finding("unit of the test", result, sentence, p)
+
+
+def _compare_units(p: float, other: float) -> str:
+    return "stays" if (p < 0.05) == (other < 0.05) else "changes"
 
 
 # --- reading
@@ -406,8 +352,9 @@ def _printed_scales(table: str | Path | pd.DataFrame) -> dict[str, PrintedScale]
     """Read and check the rows, and fill them from questionnaires that are known here."""
     rows: dict[str, PrintedScale] = {}
     for place, values in _records(table):
+        filled = {"score": "mean"} | _values_of_questionnaire(values, place) | values
         try:
-            row = PrintedScale.model_validate(values)
+            row = PrintedScale.model_validate(filled)
         except ValidationError as error:
             problem = error.errors()[0]
             field = ".".join(map(str, problem["loc"]))
@@ -418,10 +365,8 @@ def _printed_scales(table: str | Path | pd.DataFrame) -> dict[str, PrintedScale]
 
         if row.name in rows:
             raise ParameterError(f"{place}: the name {row.name!r} occurs twice: rename one.")
-        if row.questionnaire is not None:
-            row = _fill_from_questionnaire(row, row.questionnaire)
         _check_consistency(row, place)
-        rows[row.name] = row if row.score else row.model_copy(update={"score": "mean"})
+        rows[row.name] = row
 
     for row in rows.values():
         if row.correlates_with is not None and row.correlates_with not in rows:
@@ -486,52 +431,46 @@ class _TextLoader(yaml.BaseLoader):
         return super().construct_mapping(node, deep)
 
 
-def _fill_from_questionnaire(row: PrintedScale, name: str) -> PrintedScale:
-    """Fill what is missing from a questionnaire that is known here."""
+def _values_of_questionnaire(values: dict[str, Any], place: str) -> dict[str, Any]:
+    """Return what is known here about a row's questionnaire, if it names one."""
+    if "questionnaire" not in values:
+        return {}
+
+    name = str(values["questionnaire"])
     if name not in questionnaire_names():
         raise ParameterError(
-            f"{row.name}: questionnaire {name!r} is not known here: leave it out, and give items, "
+            f"{place}: questionnaire {name!r} is not known here: leave it out, and give items, "
             "reverse_keyed, lowest and highest."
         )
 
     questionnaire = load_questionnaire(name, texts=False)
     names = [scale.id for scale in questionnaire.scales]
-    if row.scale is None and len(names) != 1:
-        raise ParameterError(f"{row.name}: scale: give one of {', '.join(names)}.")
+    if "scale" not in values and len(names) != 1:
+        raise ParameterError(f"{place}: scale: give one of {', '.join(names)}.")
 
-    scale = questionnaire.scale(row.scale or names[0])
-    values: dict[str, Any] = {
-        "scale": scale.id,
-        "items": len(scale.items),
-        "reverse_keyed": len(scale.reverse),
-        "score": scale.mode,
-    }
+    scale = questionnaire.scale(str(values.get("scale", names[0])))
+    defaults: dict[str, Any] = {"scale": scale.id, "items": len(scale.items), "score": scale.mode}
+    defaults["reverse_keyed"] = len(scale.reverse)
     if questionnaire.options:
         options = [option.value for option in questionnaire.options]
-        values |= {"lowest": int(min(options)), "highest": int(max(options))}
+        defaults |= {"lowest": int(min(options)), "highest": int(max(options))}
 
     norms = [norm for norm in questionnaire.norms if norm.scale == scale.id]
     if len(norms) == 1:
-        values |= {"norm_mean": norms[0].mean, "norm_sd": norms[0].sd, "norm_n": norms[0].n}
-
-    missing = {name: value for name, value in values.items() if getattr(row, name) is None}
-    return row.model_copy(update=missing)
+        defaults |= {"norm_mean": norms[0].mean, "norm_sd": norms[0].sd, "norm_n": norms[0].n}
+    return defaults
 
 
 def _check_consistency(row: PrintedScale, place: str) -> None:
     """Refuse values of one row that contradict each other."""
-    pairs = [
-        ("reverse_keyed", row.reverse_keyed, "items", row.items),
-        ("lowest", row.lowest, "highest", row.highest),
-        ("models", row.models, "n", row.n),
-    ]
-    for smaller, low, larger, high in pairs:
-        if low is not None and high is not None and low > high:
+    pairs = (("reverse_keyed", "items"), ("lowest", "highest"), ("models", "n"))
+    for smaller, larger in pairs:
+        low, high = getattr(row, smaller), getattr(row, larger)
+        if None not in (low, high) and (low > high or (smaller == "lowest" and low == high)):
             raise ParameterError(
-                f"{place}: {smaller} ({low}) is above {larger} ({high}): correct one of them."
+                f"{place}: {smaller} is {low} and {larger} is {high}: correct one of them."
             )
-    if row.lowest is not None and row.lowest == row.highest:
-        raise ParameterError(f"{place}: lowest and highest are both {row.lowest}: correct one.")
+
     if row.sd is not None and row.sd.startswith("-"):
         raise ParameterError(f"{place}: sd: {row.sd} is negative: correct it.")
     if row.correlates_with == row.name:

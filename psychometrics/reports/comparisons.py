@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pandas as pd
 
+from ..exceptions import ParameterError, QuestionnaireError, RespondentError
 from ..questionnaires import Questionnaire
 from .agreement import agreement_table
 from .assessments import Assessment, Comparison
-from .profiles import assess_models, differences, judge_respondents
+from .profiles import assess, differences, judge_respondents, name_models
 
 
 def compare_models(
@@ -20,7 +21,21 @@ def compare_models(
 ) -> Comparison:
     """Assess several models, and compare each with the first.
 
-    Parameters and errors are those of :func:`psychometrics.reports.profiles.assess_models`.
+    A model that cannot answer does not stop the others.
+
+    Parameters
+    ----------
+    models : sequence of str or Path
+        Models, as in :func:`psychometrics.reports.profiles.assess`.
+    questionnaires, **settings
+        As in :func:`psychometrics.reports.profiles.assess`.
+
+    Raises
+    ------
+    ParameterError, QuestionnaireError
+        A setting fails for every model, there are fewer than two models, or two have one name.
+    RespondentError
+        No model can answer.
 
     Examples
     --------
@@ -28,7 +43,18 @@ def compare_models(
     >>> compare_models(names, "challenges", against=None).differences["model"].tolist()
     ['minilm-snli-l3-s17']
     """
-    assessments, failures = assess_models(models, questionnaires, **settings)
+    assessments = {}
+    failures = {}
+    for name, model in zip(name_models(models), models, strict=True):
+        try:
+            assessments[name] = assess(model, questionnaires, **settings)
+        except (ParameterError, QuestionnaireError):
+            raise
+        except Exception as error:
+            failures[name] = " ".join(str(error).split())
+
+    if not assessments:
+        raise RespondentError(f"No model can answer: {failures}")
     return _compare(assessments, failures)
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from ..formats import number
 from ..questionnaires import Questionnaire
@@ -17,7 +15,7 @@ from .agreement import INDEPENDENT
 from .assessments import Assessment, Comparison
 from .checklist import of_answers, of_profile
 from .five_tests import examine_answers, examine_model, examine_models
-from .report import Column, Report, Statement, Table
+from .report import _MARKS, Column, Report, Statement, Table, _load_texts
 from .rules import ENOUGH_RESPONDENTS, rules
 from .sentences import (
     VERDICTS,
@@ -34,12 +32,7 @@ _READINGS = {
     "no more consistent than a habit": ("fails", "As a mere habit"),
     "more consistent than independent answers and habits": ("passes", "Consistent"),
 }
-_MARKS = {"no score": "✗", "fails": "✗", "reservations": "!", "passes": "✓", "placebo": "–"}
-
-
-_TABLES: dict[str, dict[str, Any]] = yaml.safe_load(
-    (Path(__file__).parent / "templates" / "tables.yml").read_text(encoding="utf-8")
-)
+_TABLES = _load_texts("tables")
 
 
 def make_table(
@@ -110,34 +103,34 @@ def report_profile(assessment: Assessment) -> Report:
 
     frames = profile_tables(assessment)
     if "norms" in frames:
-        norms = frames["norms"]
-        keys = zip(norms["questionnaire"], norms["scale"], strict=True)
-        titles = _scale_titles(assessment.questionnaires)
-        names_of_scales = [f"{assessment.short_title(key[0])}, {titles[key]}" for key in keys]
-        frames["norms"] = norms.assign(about=names_of_scales)
+        norms = _add_titles(frames["norms"], ["title", "about"], assessment.questionnaires)
+        norms["about"] += ", " + norms.pop("title")
+        frames["norms"] = norms
 
     names = ("norms", "flags", "agreement", "kernel", "sizes", "rules", "asked")
+    statements, results = _judge_scales({title: assessment})
     return Report(
         kind="profile",
         title=title,
         about=" · ".join(filter(None, parts)),
-        statements=_statements({title: assessment}),
+        statements=statements,
         tests=examine_model(assessment),
-        results=_results({title: assessment}),
+        results=results,
         details=_make_details(frames, names, assessment.questionnaires),
         checklist=_show("checklist", frames["checklist"]) if "checklist" in frames else None,
         command=assessment.command(),
     )
 
 
-def _statements(assessments: Mapping[str, Assessment]) -> list[Statement]:
-    """Return what may be written about each questionnaire, for each model."""
+def _judge_scales(assessments: Mapping[str, Assessment]) -> tuple[list[Statement], Table]:
+    """Return what may be written about each questionnaire and model, and the table of scales."""
     order = list(VERDICTS)
     statements = []
+    rows = []
     for name, assessment in assessments.items():
         for questionnaire in assessment.questionnaires:
-            readings = read_questionnaire(assessment, questionnaire.id)
             title = questionnaire.short_title
+            readings = read_questionnaire(assessment, questionnaire.id)
             worst = min(readings, key=lambda each: order.index(each.case))
             place = title if len(assessments) == 1 else f"{name}, {title}"
             text = state_questionnaire(title, readings)
@@ -145,42 +138,25 @@ def _statements(assessments: Mapping[str, Assessment]) -> list[Statement]:
                 Statement(about=place, case=worst.case, verdict=worst.verdict, text=text)
             )
 
-    return statements
+            scores = assessment.scores[assessment.scores["questionnaire"] == questionnaire.id]
+            for reading, row in zip(readings, scores.to_dict("records"), strict=True):
+                row |= {"verdict": reading.verdict, "about": title, "case": reading.case}
+                row |= {"reason": reading.reason, "model": name, "scale_title": row["title"]}
+                row["interval"] = _interval(row["low"], row["high"])
+                if assessment.base is not None and reading.drawn:
+                    row["impostors"] = f"{reading.impostors} of {reading.drawn}"
 
-
-def _results(assessments: Mapping[str, Assessment]) -> Table:
-    """Return the main table, with a row for each scale and model."""
-    rows = []
-    for name, assessment in assessments.items():
-        to_prompts = assessment.base is not None
-        for questionnaire in assessment.questionnaires:
-            readings = read_questionnaire(assessment, questionnaire.id)
-            scores = assessment.scores
-            scores = scores[scores["questionnaire"] == questionnaire.id]
-            for reading, (_, row) in zip(readings, scores.iterrows(), strict=True):
-                reading_of_row = {"about": questionnaire.short_title, "verdict": reading.verdict}
-                reading_of_row |= {"case": reading.case, "reason": reading.reason, "model": name}
-                reading_of_row["scale_title"] = row["title"]
-                reading_of_row["interval"] = _interval(row["low"], row["high"])
-                if to_prompts and reading.drawn:
-                    reading_of_row["impostors"] = f"{reading.impostors} of {reading.drawn}"
-
-                rows.append({**row.to_dict(), **reading_of_row})
+                rows.append(row)
 
     frame = pd.DataFrame(rows)
-    frame["mark"] = frame["case"].map(_MARKS).fillna("!")
+    frame["mark"] = frame["case"].map(_MARKS)
     columns = dict(_TABLES["scores"]["columns"])
-    if len(assessments) > 1:
-        frame = frame.sort_values("questionnaire", kind="stable", key=_first_places)
-    else:
+    if len(assessments) == 1:
         del columns["model"]
 
-    return _show("scores", frame, columns=columns)
-
-
-def _first_places(names: pd.Series) -> pd.Series:
-    """Return each name's place of first occurrence, to sort in the order of asking."""
-    return names.map({name: place for place, name in enumerate(names.unique())})
+    # the order of asking, with the models of a questionnaire side by side
+    frame = frame.sort_values("questionnaire", kind="stable", key=lambda ids: pd.factorize(ids)[0])
+    return statements, _show("scores", frame, columns=columns)
 
 
 def _interval(low: float, high: float) -> str:
@@ -190,35 +166,48 @@ def _interval(low: float, high: float) -> str:
     return f"{number(low, '.3f')} to {number(high, '.3f')}"
 
 
-def _scale_titles(questionnaires: Iterable[Questionnaire]) -> dict[tuple[str, str], str]:
-    """Return the titles of scales, by the ids of their questionnaire and their own."""
-    return {(each.id, scale.id): scale.title for each in questionnaires for scale in each.scales}
-
-
 def _make_details(
     frames: Mapping[str, pd.DataFrame],
     names: Iterable[str],
-    questionnaires: Sequence[Questionnaire],
+    questionnaires: Iterable[Questionnaire],
+    changes: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Table]:
     """Return the named tables as pages show them, without empty ones; add the titles of ids."""
-    titles = {each.id: each.short_title for each in questionnaires}
-    scale_titles = _scale_titles(questionnaires)
     details = []
     for name in names:
         frame = frames.get(name, pd.DataFrame())
         if frame.empty:
             continue
 
-        columns = _TABLES[name]["columns"]
-        if "about" in columns and "about" not in frame:
-            frame = frame.assign(about=frame["questionnaire"].map(titles))
-        if "scale_title" in columns:
-            keys = zip(frame["questionnaire"], frame["scale"], strict=True)
-            frame = frame.assign(scale_title=[scale_titles.get(k, "all scales") for k in keys])
+        if name == "read":  # counts of nothing are not shown
+            frame = frame.assign(count=frame["count"].astype(object).where(frame["count"] > 0))
 
-        details.append(_show(name, frame))
+        missing = [column for column in _TABLES[name]["columns"] if column not in frame]
+        frame = _add_titles(frame, missing, questionnaires)
+        details.append(_show(name, frame, **(changes or {}).get(name, {})))
 
     return details
+
+
+def _add_titles(
+    frame: pd.DataFrame, columns: Iterable[str], questionnaires: Iterable[Questionnaire]
+) -> pd.DataFrame:
+    """Add the titles of questionnaires (``about``) and scales, if they are among the columns."""
+    titles = {}
+    scale_titles = {}
+    for each in questionnaires:
+        titles[each.id] = each.short_title
+        scale_titles |= {(each.id, scale.id): scale.title for scale in each.scales}
+
+    added = {}
+    for column in columns:
+        if column == "about":
+            added[column] = frame["questionnaire"].map(titles)
+        elif column in ("title", "scale_title"):
+            keys = zip(frame["questionnaire"], frame["scale"], strict=True)
+            added[column] = [scale_titles.get(key, "all scales") for key in keys]
+
+    return frame.assign(**added)
 
 
 def make_checklist(table: pd.DataFrame) -> Table:
@@ -246,37 +235,25 @@ def report_comparison(comparison: Comparison, command: str = "") -> Report:
     """
     assessments = comparison.assessments
     questionnaires = comparison.questionnaires
-    titles = {each.id: each.short_title for each in questionnaires}
-    scale_titles = _scale_titles(questionnaires)
-    gaps = comparison.differences
-    keys = zip(gaps["questionnaire"], gaps["scale"], strict=True)
-    gaps = gaps.assign(
-        about=gaps["questionnaire"].map(titles), title=[scale_titles[key] for key in keys]
-    )
-
-    frames = comparison_tables(comparison)
-    if "read" in frames:
-        frames["read"] = _hide_zeros(frames["read"])
-    names = ("flags", "agreement", "rules", "failed", "read")
-    details = _make_details(frames, names, questionnaires)
-    if len(gaps):
-        columns = dict(_TABLES["differences"]["columns"])
-        columns["difference"] = (f"difference from {next(iter(assessments))}", "+.3f")
-        details.insert(0, _show("differences", gaps, columns=columns))
-
-    if "asked" in frames:
-        title = "How the models were asked."
-        details.append(_show("asked", frames["asked"], title=title))
-
+    gaps = _add_titles(comparison.differences, ["about", "title"], questionnaires)
+    heading = f"difference from {next(iter(assessments))}", "+.3f"
+    changes = {
+        "differences": {"columns": _TABLES["differences"]["columns"] | {"difference": heading}},
+        "asked": {"title": "How the models were asked."},
+    }
+    frames = comparison_tables(comparison) | {"differences": gaps}
+    names = ("differences", "flags", "agreement", "rules", "failed", "read", "asked")
+    statements, results = _judge_scales(assessments)
     *earlier, last = assessments
+    titles = [each.short_title for each in questionnaires]
     return Report(
         kind="compare",
         title=f"{', '.join(earlier)} and {last}" if earlier else last,
-        about=f"mode {comparison.first.mode} · {', '.join(titles.values())}",
-        statements=[*_state_gaps(gaps, assessments), *_statements(assessments)],
+        about=f"mode {comparison.first.mode} · {', '.join(titles)}",
+        statements=[*_state_gaps(gaps, assessments), *statements],
         tests=examine_models(assessments),
-        results=_results(assessments),
-        details=details,
+        results=results,
+        details=_make_details(frames, names, questionnaires, changes),
         command=command,
     )
 
@@ -305,11 +282,6 @@ def _state_gaps(gaps: pd.DataFrame, assessments: Mapping[str, Assessment]) -> li
         )
 
     return statements
-
-
-def _hide_zeros(read: pd.DataFrame) -> pd.DataFrame:
-    """Return the notes on what was read without counts of nothing."""
-    return read.assign(count=read["count"].astype(object).where(read["count"] > 0))
 
 
 def report_answers(
@@ -344,29 +316,19 @@ def report_answers(
     """
     questionnaires = list(questionnaires)
     titles = {each.id: each.short_title for each in questionnaires}
-    scales = _join_bias(tables)
+    keys = ["questionnaire", "scale"]
+    bias = tables["bias"].reindex(columns=[*keys, "bias", "random_low", "alpha_raw"])
+    bias = bias.astype(dict.fromkeys(keys, str))
+    scales = tables["scales"].merge(bias, on=keys, how="left")
     respondents = answers["respondent_id"].nunique()
     runs = answers[["respondent_id", "run"]].drop_duplicates().shape[0]
     parts = [f"{respondents} respondents", ", ".join(titles.values())]
     if runs > respondents:
         parts.insert(1, f"{runs} runs, averaged for each respondent")
 
-    cases = [_read_alpha(row) for _, row in scales.iterrows()]
-    statements = []
-    for (questionnaire, (case, verdict)), rows in scales.assign(case=cases).groupby(
-        ["questionnaire", "case"], sort=False
-    ):
-        short_title = titles[questionnaire]
-        unnamed = rows["title"] == short_title
-        named = rows.assign(title=rows["title"].mask(unnamed, f"scores of {short_title}"))
-        text = state_scales_of_answers(named)
-        statements.append(Statement(about=short_title, case=case, verdict=verdict, text=text))
-
+    statements, results = _judge_scales_of_answers(scales, titles)
     frames = answer_tables(answers, tables)
     frames["coefficients"] = scales
-    if "read" in frames:
-        frames["read"] = _hide_zeros(frames["read"])
-
     names = ("read", "coefficients", "runs", "bias", "styles", "agreement", "verdicts", "rules")
     return Report(
         kind="answers",
@@ -374,38 +336,32 @@ def report_answers(
         about=" · ".join(parts),
         statements=statements,
         tests=examine_answers(tables, titles),
-        results=_results_of_answers(scales, titles, cases),
+        results=results,
         details=_make_details(frames, names, questionnaires),
         checklist=make_checklist(of_answers(answers)),
         command=command,
     )
 
 
-def _join_bias(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return the scales of a table of answers with their shares of bias, where these are known."""
-    keys = ["questionnaire", "scale"]
-    bias = tables["bias"].reindex(columns=[*keys, "bias", "random_low", "alpha_raw"])
-    return tables["scales"].merge(bias.astype(dict.fromkeys(keys, str)), on=keys, how="left")
+def _judge_scales_of_answers(
+    scales: pd.DataFrame, titles: Mapping[str, str]
+) -> tuple[list[Statement], Table]:
+    """Return what may be written about the scales of a table of answers, and their table."""
+    cases = []
+    for _, row in scales.iterrows():
+        case = _READINGS[row["reading"].partition(",")[0].partition(":")[0]]
+        if case[0] == "passes":
+            if row["alpha_raw"] >= row["alpha"]:
+                case = ("fails", "As high unreversed")
+            elif row["bias"] >= row["random_low"]:
+                case = ("reservations", "Trait or bias")
+            elif row["respondents"] < ENOUGH_RESPONDENTS:
+                case = ("reservations", "Few respondents")
 
+        cases.append(case)
 
-def _read_alpha(row: pd.Series) -> tuple[str, str]:
-    """Return the case and the verdict of a scale of a table of answers."""
-    case, verdict = _READINGS[row["reading"].partition(",")[0].partition(":")[0]]
-    if case != "passes":
-        return case, verdict
-    if row["alpha_raw"] >= row["alpha"]:
-        return "fails", "As high unreversed"
-    if row["bias"] >= row["random_low"]:
-        return "reservations", "Trait or bias"
-    if row["respondents"] < ENOUGH_RESPONDENTS:
-        return "reservations", "Few respondents"
-    return case, verdict
-
-
-def _results_of_answers(
-    scales: pd.DataFrame, titles: Mapping[str, str], cases: list[tuple[str, str]]
-) -> Table:
-    """Return the main table, with the case and the verdict of each scale."""
+    has_alpha = scales["alpha"].notna()
+    alphas = scales[["alpha", "alpha_low", "alpha_high"]].map(show_alpha)
     frame = scales.assign(
         about=scales["questionnaire"].map(titles),
         mark=[_MARKS[case] for case, _ in cases],
@@ -413,15 +369,19 @@ def _results_of_answers(
         verdict=[verdict for _, verdict in cases],
         reason=scales["reading"],
         interval=[_interval(row.low, row.high) for row in scales.itertuples()],
-        alpha_interval=[
-            f"{show_alpha(row.alpha_low)} to {show_alpha(row.alpha_high)}"
-            if row.alpha == row.alpha
-            else ""
-            for row in scales.itertuples()
-        ],
-        shown_alpha=[show_alpha(value) if value == value else "" for value in scales["alpha"]],
+        alpha_interval=(alphas["alpha_low"] + " to " + alphas["alpha_high"]).where(has_alpha, ""),
+        shown_alpha=alphas["alpha"].where(has_alpha, ""),
     )
-    return _show("scales", frame)
+    statements = []
+    keys = ["questionnaire", "case", "verdict"]
+    for (questionnaire, case, verdict), rows in frame.groupby(keys, sort=False):
+        short_title = titles[questionnaire]
+        unnamed = rows["title"] == short_title
+        named = rows.assign(title=rows["title"].mask(unnamed, f"scores of {short_title}"))
+        text = state_scales_of_answers(named)
+        statements.append(Statement(about=short_title, case=case, verdict=verdict, text=text))
+
+    return statements, _show("scales", frame)
 
 
 def profile_tables(assessment: Assessment) -> dict[str, pd.DataFrame]:
@@ -457,7 +417,9 @@ def comparison_tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
         tables = {name: getattr(each, kind) for name, each in comparison.assessments.items()}
         return pd.concat(tables, names=["model"]).reset_index("model")
 
-    scores = join("scores").sort_values("questionnaire", kind="stable", key=_first_places)
+    scores = join("scores").sort_values(
+        "questionnaire", kind="stable", key=lambda ids: pd.factorize(ids)[0]
+    )
     frames = {
         "scores": scores.rename(columns={"n": "items"}),
         "flags": join("flags"),

@@ -18,9 +18,11 @@ import pandas as pd
 
 from ..asking.ask import ask
 from ..endpoints.endpoint import Endpoint
+from ..formats import fill
 from ..measures.scoring import item_scores
 from ..modes.messages import as_filed
-from ..questionnaires import Item, Questionnaire, Scale, load_questionnaire
+from ..questionnaires import Item, Questionnaire, load_questionnaire
+from .rules import _WORDS
 from .sentences import show_p
 
 _EMPTY_ITEM = "I am a person."
@@ -166,7 +168,14 @@ def flag_controls(
         for scale in questionnaire.scales:
             of_scale = questionnaire.keys(scale)
             compared = _compare_with_weather(shares, of_scale, keys)
-            rows.append(_check_weather(scale, compared, level / len(questionnaire.scales)))
+            if compared is None:
+                rows.append((scale.id, "weather", "–", _WORDS["few to compare"], np.nan))
+                continue
+
+            share, weather, p = compared
+            words = fill(_WORDS["weather"], share=share, weather=weather, p=show_p(p))
+            mark = "✓" if p <= level / len(questionnaire.scales) else "!"
+            rows.append((scale.id, "weather", mark, words, weather))
 
     return pd.DataFrame(rows, columns=["scale", "check", "mark", "words", "value"])
 
@@ -187,10 +196,8 @@ def _check_turned(
     gains = mirrored - kept
     deciding = np.abs(gains) > 1e-9  # a middle answer is its own mirror image
     if deciding.sum() < _FEWEST:
-        words = (
-            f"{deciding.sum()} of {len(pairs)} answers show whether it follows the options or "
-            f"their places; at least {_FEWEST} are needed."
-        )
+        counts = {"deciding": deciding.sum(), "pairs": len(pairs), "fewest": _FEWEST}
+        words = fill(_WORDS["few turned"], **counts)
         return "", "turned", "–", words, np.nan
 
     signs = np.random.default_rng(0).choice([-1, 1], (_DRAWS, len(gains)))
@@ -198,10 +205,8 @@ def _check_turned(
     p_stays = float(((drawn >= gains.sum() - 1e-9).sum() + 1) / (_DRAWS + 1))
     p_turns = float(((drawn <= gains.sum() + 1e-9).sum() + 1) / (_DRAWS + 1))
     nearer = int((gains[deciding] > 0).sum())
-    words = (
-        f"with the options turned round, {nearer} of {deciding.sum()} answers are nearer to the "
-        f"first answer than to its mirror image ({show_p(min(p_stays, p_turns))})."
-    )
+    p = show_p(min(p_stays, p_turns))
+    words = fill(_WORDS["turned"], nearer=nearer, deciding=deciding.sum(), p=p)
 
     mark = "!"
     if p_stays <= level:
@@ -210,22 +215,6 @@ def _check_turned(
         mark = "✗"
 
     return "", "turned", mark, words, nearer / int(deciding.sum())
-
-
-def _check_weather(
-    scale: Scale, compared: tuple[float, float, float] | None, level: float
-) -> tuple[str, str, str, str, float]:
-    """Return a scale's flag from its comparison with statements about the weather."""
-    if compared is None:
-        words = "too few answers could be read to compare it with the weather."
-        return scale.id, "weather", "–", words, np.nan
-
-    share, weather, p = compared
-    words = (
-        f"at {share:.0%} of the way to the high end, statements about the weather at "
-        f"{weather:.0%} ({show_p(p)})."
-    )
-    return scale.id, "weather", "✓" if p <= level else "!", words, weather
 
 
 def _compare_with_weather(

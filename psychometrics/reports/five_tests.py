@@ -7,27 +7,28 @@ not done says which command does it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
-import numpy as np
 import pandas as pd
-import yaml
 
-from ..formats import number
+from ..formats import fill, number
 from ..measures.norms import compare_means
 from .assessments import Assessment
 from .controls import _EMPTY_ID, _EMPTY_ITEM
-from .report import NamedTest
+from .report import NamedTest, _load_texts
 from .sentences import join_words, read_questionnaire, show_p
 
-_TEXTS = yaml.safe_load(
-    (Path(__file__).parent / "templates" / "five_tests.yml").read_text(encoding="utf-8")
-)
+_TEXTS = _load_texts("five_tests")
 QUESTIONS: dict[str, str] = _TEXTS["questions"]
 """What each test asks, by its name."""
 _SEVERITY = ("failed", "open", "not done", "passed", "not needed")
 _PLACEBO = "placebo_weather"
 _NEW_PLACEBO = "psychometrics new-questionnaire my-weather.csv"
+_COMPARED_TERMS = {
+    "✓": "Impostors tell opposite words apart less well",
+    "!": "At some sizes impostors tell opposite words apart as well",
+    "✗": "Impostors tell opposite words apart as well",
+    "–": "Opposite words cannot be compared",
+}
 _MOST_LISTED = 6  # of more models, each test shows how many pass and fail
 
 
@@ -46,12 +47,27 @@ def examine_model(assessment: Assessment) -> list[NamedTest]:
     """
     if assessment.base is not None:
         impostor = _impostors_by_heads(assessment)
-        turned = _turned_terms(assessment)
+        turned = _test("opposite words", *_read_check(assessment, "agreeing"))
     else:
-        impostor = _impostors_by_deals(assessment)
+        status, results = _read_check(assessment, "content")
+        if status == "not done" and (_of_check(assessment, "content")["mark"] == "✓").any():
+            status = "open"
+
+        command = "psychometrics questionnaires" if status in ("not done", "open") else ""
+        impostor = _test("dealt answers", status, results, command)
         turned = _turned_options(assessment)
 
-    return [impostor, _weather(assessment), _ten_runs(assessment), turned, _twin(assessment)]
+    twin = _test("no twin", "not done", (), assessment.command(against="TWIN"))
+    agreement = pd.DataFrame({"with_others": []})
+    if assessment.agreement is not None and "with_others" in assessment.agreement:
+        agreement = assessment.agreement.dropna(subset="with_others")
+    if len(agreement):
+        titles = agreement["questionnaire"].map(assessment.short_title)
+        agreement = agreement.assign(title=titles, others=agreement["respondents"] - 1)
+        repeats = agreement["with_others"] > agreement["null_with_others"]
+        twin = _test("twins", _passed(repeats), _lines("twins", agreement))
+
+    return [impostor, _weather(assessment), _ten_runs(assessment), turned, twin]
 
 
 def examine_models(assessments: Mapping[str, Assessment]) -> list[NamedTest]:
@@ -62,7 +78,13 @@ def examine_models(assessments: Mapping[str, Assessment]) -> list[NamedTest]:
         worst = min(tests, key=lambda test: _SEVERITY.index(test.status))
         lines = worst.results
         if len(tests) > _MOST_LISTED:
-            lines = _count_statuses(dict(zip(by_model, tests, strict=True)))
+            lines = []
+            for status in _SEVERITY:
+                of_models = zip(by_model, tests, strict=True)
+                names = [name for name, test in of_models if test.status == status]
+                if names:
+                    lines.append(f"{status}: {len(names)} of {len(tests)} ({join_words(names)})")
+
         elif any(test.results != lines for test in tests):
             of_models = zip(by_model, tests, strict=True)
             lines = [f"{name}, {line}" for name, test in of_models for line in test.results]
@@ -86,17 +108,6 @@ def _test(
         meaning=(texts.get(status) or texts["meaning"]).format(**values),
         command=command,
     )
-
-
-def _count_statuses(tests: Mapping[str, NamedTest]) -> list[str]:
-    """Return a line for each status of a test: how many models have it, and which."""
-    lines = []
-    for status in _SEVERITY:
-        names = [name for name, test in tests.items() if test.status == status]
-        if names:
-            lines.append(f"{status}: {len(names)} of {len(tests)} ({join_words(names)})")
-
-    return lines
 
 
 def _of_check(assessment: Assessment, check: str) -> pd.DataFrame:
@@ -132,47 +143,24 @@ def _impostors_by_heads(assessment: Assessment) -> NamedTest:
         command = assessment.command(base="FOLDER")
         return _test("impostors on another base", "not done", (), command, heads=heads)
 
-    results: list[str] = []
-    for questionnaire, scales in assessment.scores.groupby("questionnaire", sort=False):
-        readings = read_questionnaire(assessment, str(questionnaire))
-        for name, reading in zip(_name_scales(assessment, scales), readings, strict=True):
-            results.append(f"{name}: {reading.impostors} of {reading.drawn} are as far from zero.")
+    names = _name_scales(assessment, assessment.scores)
+    questionnaires = assessment.scores["questionnaire"].unique()
+    readings = [each for name in questionnaires for each in read_questionnaire(assessment, name)]
+    results = [
+        f"{name}: {reading.impostors} of {reading.drawn} are as far from zero."
+        for name, reading in zip(names, readings, strict=True)
+    ]
 
-    results += _compare_terms(assessment)
+    flags = _of_check(assessment, "terms")
+    for mark, sentence in _COMPARED_TERMS.items():
+        scales = flags[flags["mark"] == mark]
+        if len(scales):
+            names = f": {', '.join(_name_scales(assessment, scales))}"
+            results.append(f"{sentence}{names if len(scales) < len(flags) else ''}.")
+
     is_judged = assessment.flags["check"].isin(["terms", "score"])
     status = _worst(assessment.flags.loc[is_judged, "mark"])
     return _test("impostors", status, results, heads=heads, base=base.description)
-
-
-def _compare_terms(assessment: Assessment) -> list[str]:
-    """Say for which scales impostors tell opposite words apart as well as the model."""
-    words = {
-        "✓": "Impostors tell opposite words apart less well",
-        "!": "At some sizes impostors tell opposite words apart as well",
-        "✗": "Impostors tell opposite words apart as well",
-        "–": "Opposite words cannot be compared",
-    }
-    flags = assessment.flags[assessment.flags["check"] == "terms"]
-    lines = []
-    for mark, sentence in words.items():
-        scales = flags[flags["mark"] == mark]
-        if len(scales) == len(flags):
-            return [f"{sentence}."] if len(flags) else []
-        if len(scales):
-            lines.append(f"{sentence}: {', '.join(_name_scales(assessment, scales))}.")
-
-    return lines
-
-
-def _impostors_by_deals(assessment: Assessment) -> NamedTest:
-    """Compare answers to items with the same answers dealt to the items at random."""
-    marks = _of_check(assessment, "content")["mark"]
-    status, results = _read_check(assessment, "content")
-    if status == "not done" and (marks == "✓").any():
-        status = "open"
-
-    command = "psychometrics questionnaires" if status in ("not done", "open") else ""
-    return _test("dealt answers", status, results, command)
 
 
 def _weather(assessment: Assessment) -> NamedTest:
@@ -224,44 +212,29 @@ def _why_without_controls(assessment: Assessment) -> str:
 
 
 def _weather_by_controls(assessment: Assessment) -> NamedTest:
-    """Compare each scale of a chat model with statements about the weather in the same form."""
+    """Compare a chat model's scales with the weather, and its items with an empty item."""
     flags = _of_check(assessment, "weather")
     names = _name_scales(assessment, flags)
     results = [f"{name}: {words}" for name, words in zip(names, flags["words"], strict=True)]
-    results += _read_empty_item(assessment)
-    marks = set(flags["mark"])
-    status = "open"
-    if marks == {"✓"}:
-        status = "passed"
-    elif marks == {"!"}:
-        status = "failed"
 
-    return _test("weather of controls", status, results)
-
-
-def _read_empty_item(assessment: Assessment) -> list[str]:
-    """Say what the empty item was answered, and how many items got the same answer."""
-    controls = assessment.controls
-    empty = controls[(controls["item_id"] == _EMPTY_ID) & (controls["status"] == "ok")]
-    values = dict(zip(empty["questionnaire"], empty["value"], strict=True))
-    lines = []
     for questionnaire in assessment.questionnaires:
-        value = values.get(f"{questionnaire.id}_controls")
-        if value is None:
+        of_controls = assessment.controls["questionnaire"] == f"{questionnaire.id}_controls"
+        controls = assessment.controls[of_controls].set_index("item_id")
+        empty = controls.loc[controls["status"] == "ok", "value"].get(_EMPTY_ID)
+        if empty is None:
             continue
 
         options = questionnaire.choices(questionnaire.items[0])
-        label = next(option.label for option in options if option.value == value)
+        label = next(option.label for option in options if option.value == empty)
         names = [item.id for item in questionnaire.items]
-        is_item = controls["questionnaire"].eq(f"{questionnaire.id}_controls")
-        items = controls[is_item & controls["item_id"].isin(names)]
-        same = int((items["value"] == value).sum())
-        lines.append(
+        items = controls.loc[controls.index.isin(names), "value"]
+        results.append(
             f"{questionnaire.short_title}: the empty item (“{_EMPTY_ITEM}”) gets “{label}”, as do "
-            f"{same} of {len(items)} items asked with it."
+            f"{(items == empty).sum()} of {len(items)} items asked with it."
         )
 
-    return lines
+    status = {"✓": "passed", "!": "failed"}.get("".join(set(flags["mark"])), "open")
+    return _test("weather of controls", status, results)
 
 
 def _ten_runs(assessment: Assessment) -> NamedTest:
@@ -273,13 +246,19 @@ def _ten_runs(assessment: Assessment) -> NamedTest:
         return _test("asked once", "not needed")
 
     number_of_runs = int(runs["runs"].max())
+    norms = pd.DataFrame({"questionnaire": [], "scale": []})
+    if assessment.norms is not None:
+        norms = assessment.norms
+
     results = []
     overcounted = False
     for _, row in runs.iterrows():
         text = f"{row['title']}: SD over runs {number(row['sd'], '.2f')}"
-        norm = _first_norm(assessment, row)
-        if norm is not None:
-            people = ([norm[name]] * 2 for name in ("norm_mean", "norm_sd", "norm_n"))
+        of_scale = norms[norms["questionnaire"] == row["questionnaire"]]
+        of_scale = of_scale[of_scale["scale"] == row["scale"]]
+        if len(of_scale):
+            columns = of_scale[["norm_mean", "norm_sd", "norm_n"]].iloc[0]
+            people = ([value] * 2 for value in columns)
             spreads = [row["sd"], 0.0]
             tested = compare_means([row["mean"]] * 2, spreads, [number_of_runs, 1], *people)
             as_people, as_one = tested["p"]
@@ -292,23 +271,6 @@ def _ten_runs(assessment: Assessment) -> NamedTest:
 
     case = "runs that differ as people" if overcounted else "runs"
     return _test(case, "passed", results, runs=number_of_runs)
-
-
-def _first_norm(assessment: Assessment, row: pd.Series) -> pd.Series | None:
-    """Return the first norm of a scale, if the page has one."""
-    norms = assessment.norms
-    if norms is None:
-        return None
-    of_scale = norms[
-        (norms["questionnaire"] == row["questionnaire"]) & (norms["scale"] == row["scale"])
-    ]
-    return of_scale.iloc[0] if len(of_scale) else None
-
-
-def _turned_terms(assessment: Assessment) -> NamedTest:
-    """Compare the response to opposite terms with their difference."""
-    status, results = _read_check(assessment, "agreeing")
-    return _test("opposite words", status, results)
 
 
 def _turned_options(assessment: Assessment) -> NamedTest:
@@ -361,25 +323,6 @@ def _turned_by_controls(assessment: Assessment) -> NamedTest:
     return _test("options turned round", status, results + leaning, reason=reason)
 
 
-def _twin(assessment: Assessment) -> NamedTest:
-    """Compare a model with respondents that were trained apart."""
-    agreement = assessment.agreement
-    has_others = agreement is not None and "with_others" in agreement
-    compared = agreement.dropna(subset="with_others") if has_others else pd.DataFrame()
-    if not len(compared):
-        return _test("no twin", "not done", (), assessment.command(against="TWIN"))
-
-    results = [
-        f"{assessment.short_title(row.questionnaire)}: its items correlate "
-        f"{number(row.with_others, '.2f')} with those of {row.respondents - 1} others (dealt at "
-        f"random up to {number(row.null_with_others, '.2f')}; all agree "
-        f"{number(row.agreement, '.2f')})."
-        for row in compared.itertuples()
-    ]
-    repeats = compared["with_others"] > compared["null_with_others"]
-    return _test("twins", "passed" if repeats.all() else "failed", results)
-
-
 def examine_answers(
     tables: Mapping[str, pd.DataFrame], titles: Mapping[str, str]
 ) -> list[NamedTest]:
@@ -392,45 +335,40 @@ def examine_answers(
     titles : mapping of str to str
         Short titles of the questionnaires, by id.
     """
+    impostor = _test("no alpha", "not done")
+    scales = tables["scales"].dropna(subset="alpha")
+    if len(scales):
+        passes = scales["alpha"] > scales[["independent", "habit"]].max(axis=1)
+        impostor = _test("alphas", _passed(passes), _lines("alphas", scales))
+
     weather = _test("no weather in a file", "not done", (), _NEW_PLACEBO)
     if any("placebo" in name for name in titles):
         weather = _test("weather in a file", "open")
 
-    return [
-        _impostors_of_answers(tables["scales"]),
-        weather,
-        _runs_of_answers(tables["runs"]),
-        _turned_answers(tables["bias"]),
-        _twins_of_answers(tables["agreement"], titles),
-    ]
+    runs = _test("respondents asked once", "not needed")
+    repeated = tables["runs"]
+    if len(repeated):
+        worth = repeated["effective"].map(" are worth {:.1f} rows".format)
+        repeated = repeated.assign(worth=worth.where(repeated["effective"].notna(), ""))
+        runs = _test("runs in a file", "passed", _lines("runs in a file", repeated))
+
+    twin = _test("single respondent", "not done")
+    agreement = tables["agreement"].dropna(subset="agreement")
+    if len(agreement):
+        agreement = agreement.assign(title=agreement["questionnaire"].map(titles))
+        repeats = agreement["agreement"] > agreement["null"]
+        twin = _test("respondents", _passed(repeats), _lines("respondents", agreement))
+
+    return [impostor, weather, runs, _turned_answers(tables["bias"]), twin]
 
 
-def _impostors_of_answers(scales: pd.DataFrame) -> NamedTest:
-    """Compare alpha with what random answers and habits reach."""
-    scales = scales.dropna(subset="alpha")
-    if not len(scales):
-        return _test("no alpha", "not done")
-
-    results = [
-        f"{row.title}: alpha {number(row.alpha, '.2f')} (random answers reach "
-        f"{number(row.independent, '.2f')}, habits {number(row.habit, '.2f')})"
-        for row in scales.itertuples()
-    ]
-    passes = scales["alpha"] > scales[["independent", "habit"]].max(axis=1)
-    return _test("alphas", "passed" if passes.all() else "failed", results)
+def _passed(results: pd.Series) -> str:
+    return "passed" if results.all() else "failed"
 
 
-def _runs_of_answers(runs: pd.DataFrame) -> NamedTest:
-    """Say how many respondents the rows are worth."""
-    if not len(runs):
-        return _test("respondents asked once", "not needed")
-
-    results = [
-        f"{row.title}: {row.rows} rows of {row.units} respondents"
-        + ("" if np.isnan(row.effective) else f" are worth {number(row.effective, '.1f')} rows")
-        for row in runs.itertuples()
-    ]
-    return _test("runs in a file", "passed", results)
+def _lines(case: str, rows: pd.DataFrame) -> list[str]:
+    """Return the results of a case in its words, one line for each row."""
+    return [fill(_TEXTS["cases"][case]["line"], row=row) for row in rows.itertuples()]
 
 
 def _turned_answers(bias: pd.DataFrame) -> NamedTest:
@@ -438,30 +376,9 @@ def _turned_answers(bias: pd.DataFrame) -> NamedTest:
     if not len(bias):
         return _test("no reversed items", "not done", (), "psychometrics questionnaires")
 
-    results = [
-        f"{row.title}: {number(row.bias, '.0%')} of the differences are bias (random "
-        f"answers {number(row.random_low, '.0%')} to {number(row.random_high, '.0%')}); alpha "
-        f"{number(row.alpha, '.2f')}, unreversed {number(row.alpha_raw, '.2f')}"
-        for row in bias.itertuples()
-    ]
     status = "passed"
     if (bias["alpha_raw"] >= bias["alpha"]).any():
         status = "failed"
     elif (bias["bias"] >= bias["random_low"]).any():
         status = "open"
-    return _test("reversed items", status, results)
-
-
-def _twins_of_answers(agreement: pd.DataFrame, titles: Mapping[str, str]) -> NamedTest:
-    """Compare the agreement of respondents with permuted respondents."""
-    agreement = agreement.dropna(subset="agreement")
-    if not len(agreement):
-        return _test("single respondent", "not done")
-
-    results = [
-        f"{titles[row.questionnaire]}: respondents agree {number(row.agreement, '.2f')} (permuted "
-        f"up to {number(row.null, '.2f')})"
-        for row in agreement.itertuples()
-    ]
-    repeats = agreement["agreement"] > agreement["null"]
-    return _test("respondents", "passed" if repeats.all() else "failed", results)
+    return _test("reversed items", status, _lines("reversed items", bias))

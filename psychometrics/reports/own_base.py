@@ -17,9 +17,8 @@ from ..models.loading import load_config, load_model
 from ..models.model_files import read_json
 from ..models.sources import SMOLLM2, find
 from ..nulls.evidence import profiles
-from ..nulls.respondents import null_answers
 from ..paths import data_dir
-from ..questionnaires import Questionnaire, load_questionnaire
+from ..questionnaires import Questionnaire
 from .rules import HEAD_SIZES
 
 if TYPE_CHECKING:
@@ -241,20 +240,6 @@ def _is_trained_from(model: PreTrainedModel, base: PreTrainedModel, is_frozen: b
     return weights @ base_table > 0.9 * weights.norm() * base_table.norm()
 
 
-def _draw_heads(
-    model: str, named: str | Path | None, loaded: list[Questionnaire], failures: dict[str, str]
-) -> tuple[UntouchedBase, pd.DataFrame]:
-    """Return a model's base with the answers of random heads on it, or else on the encoder."""
-    # enough heads for a level of .05, divided among the questionnaires, to be attainable
-    heads = max(_HEADS, 40 * len(loaded) - 1)
-    base = untouched_base(model, named)
-    with _recording_failure(failures, "its own base"):
-        return base, null_answers(loaded, "random-heads", heads, **base.reading)
-
-    base = _substitute("cannot be read")
-    return base, null_answers(loaded, "random-heads", heads, **base.reading)
-
-
 @contextlib.contextmanager
 def _recording_failure(failures: dict[str, str], section: str) -> Iterator[None]:
     """Leave a section out of the page if computing it fails, and record the reason."""
@@ -263,12 +248,6 @@ def _recording_failure(failures: dict[str, str], section: str) -> Iterator[None]
     except Exception as error:
         kind = "" if isinstance(error, PsychometricsError) else f"{type(error).__name__}: "
         failures[section] = f"{kind}{' '.join(str(error).split())}"
-
-
-def _is_in_study(questionnaire: Questionnaire) -> bool:
-    """Return whether the study of six bases asked this questionnaire, and it is unchanged."""
-    names = _study_bases().index.get_level_values("questionnaire")
-    return questionnaire.id in names and questionnaire == load_questionnaire(questionnaire.id)
 
 
 def _compare_with_bases(
@@ -285,7 +264,12 @@ def _compare_with_bases(
     empty if that base is not known.
     """
     bases = _study_bases()
-    nearest = _nearest_bases(bases, million, own_base)
+    size = bases.groupby(level="base", sort=False)["million parameters"].first()
+    size = size[np.log(size / million).abs().sort_values().index]
+    names = size.index.str.split(",").str[0]  # the study has MiniLM in two depths
+    is_own = [_letters(own_base).startswith(_letters(name)) for name in names]
+    nearest = size[~names.duplicated() & ~np.array(is_own)].head(_NEAREST).sort_values().index
+
     values = flags[flags["check"] == "terms"].set_index("scale")["value"]
     tables = {}
 
@@ -313,17 +297,9 @@ def _compare_with_bases(
     return joined.rename_axis(["questionnaire", "respondents"]).reset_index()
 
 
-def _nearest_bases(bases: pd.DataFrame, million: float, own_base: str) -> pd.Index:
-    """Return the study's bases nearest in size to a model, smallest first, without its own base."""
-
-    def letters(name: str) -> str:
-        return "".join(filter(str.isalnum, name)).casefold()
-
-    size = bases.groupby(level="base", sort=False)["million parameters"].first()
-    size = size[np.log(size / million).abs().sort_values().index]
-    names = size.index.str.split(",").str[0]  # the study has MiniLM in two depths
-    is_own = [letters(own_base).startswith(letters(name)) for name in names]  # mpnet-base is MPNet
-    return size[~names.duplicated() & ~np.array(is_own)].head(_NEAREST).sort_values().index
+def _letters(name: str) -> str:
+    """Return the letters and digits of a base's name, as mpnet-base is MPNet."""
+    return "".join(filter(str.isalnum, name)).casefold()
 
 
 def _study_bases() -> pd.DataFrame:

@@ -25,11 +25,11 @@ from .. import __version__
 from ..data import write_csv, write_text
 from ..exceptions import needed, writing
 from ..files import replacing
-from ..formats import markdown_table, number
+from ..formats import fill, markdown_table, number
 from .assessments import Assessment, Comparison
 from .contents import report_comparison, report_profile
 from .printing import print_page
-from .report import Report, Table
+from .report import _MARKS, _TONES, Report, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,13 +42,6 @@ _KINDS = {
     "study": "Report of a study",
     "audit": "Audit of printed numbers",
 }
-_TONES = {
-    "placebo": "", "no score": "bad", "fails": "bad", "not compared": "doubt",
-    "as impostors": "doubt", "depends on size": "doubt", "reservations": "doubt", "passes": "good",
-    "does not fit": "bad", "also without the trait": "doubt", "changes": "doubt",
-    "cannot tell": "", "fits": "good", "not explained by it": "good", "stays": "good",
-}  # fmt: skip
-_MARKS = {"bad": "✗", "doubt": "!", "good": "✓", "": "–"}
 _SIGNS = {"passed": "✓", "failed": "✗", "open": "!", "not done": "–", "not needed": "–"}
 # The colours in which a figure is drawn, and the page's names for them, light and dark.
 _INK = "#222833"
@@ -155,11 +148,8 @@ def draw_scores(result: Assessment | Comparison) -> Picture | None:
         strip = needed("psychometrics.figures").strip
         figure = strip(points, with_rows(nulls), with_rows(assessment.others), people, unit, null)
 
-    described = [
-        f"{row.row}: {row.who} {number(row.score, '.3f')} ({number(row.low, '.3f')} to "
-        f"{number(row.high, '.3f')})"
-        for row in points.itertuples()
-    ]
+    words = "{row.row}: {row.who} {row.score:.3f} ({row.low:.3f} to {row.high:.3f})"
+    described = [fill(words, row=row) for row in points.itertuples()]
     alt = f"Scores with their intervals over those of {null}. {'; '.join(described[:12])}."
     return picture(figure, "A score among the grey points is not unusual.", alt)
 
@@ -194,11 +184,11 @@ def draw_alphas(scales: pd.DataFrame, titles: dict[str, str]) -> Picture | None:
     with _figure_style():
         figure = figures.alphas_over_chance(scales.assign(row=rows))
 
-    described = [
-        f"{row}: alpha {number(scale.alpha, '.2f')}, random answers reach "
-        f"{number(scale.independent, '.2f')}, habits {number(scale.habit, '.2f')}"
-        for row, scale in zip(rows, scales.itertuples(), strict=True)
-    ]
+    words = (
+        "{row.row}: alpha {row.alpha:.2f}, random answers reach {row.independent:.2f}, habits "
+        "{row.habit:.2f}"
+    )
+    described = [fill(words, row=row) for row in scales.assign(row=rows).itertuples()]
     caption = "An alpha within a grey bar is within reach of respondents that know nothing."
     return picture(figure, caption, f"{'; '.join(described)}.")
 
@@ -223,11 +213,8 @@ def draw_differences(table: pd.DataFrame) -> Picture:
         ax.set(ylim=(-len(table) + 0.3, 0.5), yticks=[], xlabel="difference, with its interval")
         ax.spines["left"].set_visible(False)
 
-    described = [
-        f"{row.row}: {number(row.difference, '.3f')} ({number(row.low, '.3f')} to "
-        f"{number(row.high, '.3f')})"
-        for row in table.itertuples()
-    ]
+    words = "{row.row}: {row.difference:.3f} ({row.low:.3f} to {row.high:.3f})"
+    described = [fill(words, row=row) for row in table.itertuples()]
     caption = "An interval that includes zero shows no difference."
     return picture(figure, caption, f"{'; '.join(described)}.")
 
@@ -278,18 +265,14 @@ def render_page(report: Report, figure: Picture | None, stem: str, notebook: str
     """
     script = (_TEMPLATES / "page.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = (
-        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
-        f"form-action 'none'; script-src 'sha256-{digest}'"
-    )
     template = _environment().get_template("page.html.j2")
     return template.render(
         report=report,
         figure=figure,
         full=True,
         stem=stem,
-        policy=policy,
         script=script,
+        digest=digest,
         notebook=notebook,
         citation=cite(report),
     )
@@ -315,9 +298,8 @@ def _environment():
     )
     environment.globals |= {
         "kinds": _KINDS,
-        "tones": _TONES,
         "marks": _MARKS,
-        "tones_of_marks": {mark: tone for tone, mark in _MARKS.items()},
+        "tones": _TONES,
         "signs": _SIGNS,
         "number": number,
         "address": _address,

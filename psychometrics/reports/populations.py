@@ -319,7 +319,16 @@ def compare_draws(
         if (size, kind) in draws.index
     }
     half.loc["both", half.drop(index="both").isna().all(axis=1).any()] = np.nan
-    ends = _intervals(observed, half)
+    ends = pd.DataFrame(
+        {
+            "low": (observed - half)[observed.columns].stack(future_stack=True),
+            "high": (observed + half)[observed.columns].stack(future_stack=True),
+        }
+    ).rename_axis(["base", "evidence"])
+    bounded = ~ends.index.get_level_values("evidence").str.contains("htmt|items at")
+    ends[bounded] = ends[bounded].clip(-1, 1)
+    ends[ends["low"] == ends["high"]] = np.nan  # the ranks never change
+
     table = pd.concat(compared, names=["size", "base", "evidence"])
     return _with_intervals_over_bases(table.join(ends, on=["base", "evidence"]), base)
 
@@ -351,22 +360,6 @@ def combine_draws(by_base: Mapping[str, pd.DataFrame], counts: pd.Series) -> pd.
     total = sum(table.fillna(0) * count for table, count in weighted)
     respondents = sum(table.notna() * count for table, count in zip(tables, counts, strict=True))
     return total / respondents.where(respondents > 0)
-
-
-def _intervals(observed: pd.DataFrame, half: pd.DataFrame) -> pd.DataFrame:
-    """Return 95 % intervals ``low, high`` over respondents, by base and evidence."""
-    kinds = observed.columns
-    ends = pd.DataFrame(
-        {
-            "low": (observed - half)[kinds].stack(future_stack=True),
-            "high": (observed + half)[kinds].stack(future_stack=True),
-        }
-    ).rename_axis(["base", "evidence"])
-    bounded = ~ends.index.get_level_values("evidence").str.contains("htmt|items at")
-    ends[bounded] = ends[bounded].clip(-1, 1)
-    ends[ends["low"] == ends["high"]] = np.nan  # the ranks never change
-
-    return ends
 
 
 def _with_intervals_over_bases(compared: pd.DataFrame, base: pd.Series) -> pd.DataFrame:
@@ -500,16 +493,28 @@ def _statistics(
 
     if len(label):
         within = _compare(loaded, own, label, heads)
-        parts.append(_hide_small(within.drop(index="both", level="base"), label))
+        of_bases = within.drop(index="both", level="base")
+        models = of_bases.index.get_level_values("base").map(label.value_counts())
+        parts.append(_hide_small(of_bases, models))
         if label.nunique() > 1:
-            parts.append(_combine_bases(loaded, own, label, heads, within))
+            combined = within.loc[["both"]]
+            large = label[label.map(label.value_counts()) >= FEWEST_RESPONDENTS]
+            differences = combined
+            if len(large):
+                differences = _compare(loaded, own, large, heads).loc[["both"]]
+
+            is_of_differences = _is_of_differences(combined)
+            silhouettes = combined[~is_of_differences].assign(models=len(label))
+            differences = _hide_small(differences[is_of_differences], len(large))
+            over_bases = pd.concat([silhouettes, differences])
+            parts.append(over_bases.rename({"both": _COMBINED}, level="base"))
 
     if standardised and len(label):
         names = label.unique()
         pooled = {size: np.concatenate([heads[name][size] for name in names], 2) for size in SIZES}
         everyone = pd.Series(_POOLED, label.index)
         over_all = _compare(loaded, own, everyone, {_POOLED: pooled})
-        parts.append(_hide_small(over_all.drop(index="both", level="base"), everyone))
+        parts.append(_hide_small(over_all.drop(index="both", level="base"), len(label)))
 
     unjudged = bases["label"].drop(label.index).replace(UNKNOWN_BASE, "not known").value_counts()
     empty = pd.DataFrame({"models": unjudged, "verdict": UNJUDGED})
@@ -553,11 +558,10 @@ def _compare(
     return _hide_few(compared.loc["matched"].assign(verdict=size_verdicts(compared)))
 
 
-def _hide_small(compared: pd.DataFrame, label: pd.Series) -> pd.DataFrame:
+def _hide_small(compared: pd.DataFrame, models: pd.Index | int) -> pd.DataFrame:
     """Add the numbers of models, and hide statistics of differences between too few models."""
-    models = compared.index.get_level_values("base").map(label.value_counts())
     compared = compared.assign(models=models)
-    is_small = _is_of_differences(compared) & (models < FEWEST_RESPONDENTS)
+    is_small = _is_of_differences(compared) & (compared["models"] < FEWEST_RESPONDENTS)
     compared.loc[is_small, ["observed", *_STATISTICS[1:-1]]] = np.nan
     compared.loc[is_small, "verdict"] = _TOO_FEW
     return compared
@@ -566,24 +570,3 @@ def _hide_small(compared: pd.DataFrame, label: pd.Series) -> pd.DataFrame:
 def _is_of_differences(compared: pd.DataFrame) -> np.ndarray:
     """Return which rows are about differences between models, unlike silhouettes."""
     return ~compared.index.get_level_values("evidence").str.startswith("silhouette")
-
-
-def _combine_bases(
-    loaded: list[Questionnaire],
-    own: pd.DataFrame,
-    label: pd.Series,
-    heads: dict[str, dict[str, np.ndarray]],
-    within: pd.DataFrame,
-) -> pd.DataFrame:
-    """Return silhouettes over all bases, and statistics of differences over bases with enough."""
-    large = label[label.map(label.value_counts()) >= FEWEST_RESPONDENTS]
-    combined = within.loc[["both"]].assign(models=len(label))
-    if len(large):
-        differences = _compare(loaded, own, large, heads).loc[["both"]].assign(models=len(large))
-    else:
-        differences = combined.assign(models=0, verdict=_TOO_FEW)
-        differences[["observed", *_STATISTICS[1:-1]]] = np.nan
-
-    is_kept = _is_of_differences(combined)
-    parts = [combined[~is_kept], differences[is_kept]]
-    return pd.concat(parts).rename({"both": _COMBINED}, level="base")

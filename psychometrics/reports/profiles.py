@@ -16,7 +16,7 @@ from ..asking.population import population, population_table
 from ..checks import check_choice, check_columns, check_names
 from ..data import shipped
 from ..endpoints.secrets import mask_conditions
-from ..exceptions import ParameterError, QuestionnaireError, RespondentError
+from ..exceptions import ParameterError
 from ..measures.intervals import mean_interval, scale_intervals
 from ..measures.norms import compare_norms, norm_table
 from ..measures.scoring import item_scores, keyed_items, scale_scores
@@ -24,8 +24,8 @@ from ..models.devices import computing_on
 from ..modes import identify, load_respondent
 from ..modes.mode import Identity
 from ..nulls.kernels import kernel_statistics
-from ..nulls.respondents import kernel
-from ..questionnaires import Questionnaire, Scale
+from ..nulls.respondents import kernel, null_answers
+from ..questionnaires import Questionnaire, Scale, load_questionnaire
 from ..questionnaires.prompts import prompts
 from ..store import key_of
 from .agreement import agreement_table
@@ -35,10 +35,11 @@ from .own_base import (
     _HEADS,
     UntouchedBase,
     _compare_with_bases,
-    _draw_heads,
-    _is_in_study,
     _recording_failure,
+    _study_bases,
+    _substitute,
     equal_member,
+    untouched_base,
 )
 from .rules import (
     _flag_items,
@@ -148,9 +149,7 @@ def assess(
                     spent = answers.attrs["summary"].get("cost", 0.0)
                     control_answers = ask_controls(loaded, model, settings, spent)
 
-            assessment = _assess_items(
-                identity.respondent_id, loaded, answers, rivals, control_answers, failures
-            )
+            assessment = _assess_items(identity, loaded, answers, rivals, control_answers, failures)
 
     everybody = pd.concat([assessment.items, rivals], ignore_index=True)
     agreement = agreement_table(everybody, loaded, identity.respondent_id)
@@ -179,10 +178,20 @@ def _assess_prompts(
     failures: dict[str, str],
 ) -> Assessment:
     """Judge answers to prompts against random heads, and compare the heads on several bases."""
-    base, null = _draw_heads(str(model), named_base, loaded, failures)
+    # enough heads for a level of .05, divided among the questionnaires, to be attainable
+    number_of_heads = max(_HEADS, 40 * len(loaded) - 1)
+    base = untouched_base(str(model), named_base)
+    null = pd.DataFrame()
+    with _recording_failure(failures, "its own base"):
+        null = null_answers(loaded, "random-heads", number_of_heads, **base.reading)
+    if null.empty:
+        base = _substitute("cannot be read")
+        null = null_answers(loaded, "random-heads", number_of_heads, **base.reading)
+
     accuracy = None
-    with _recording_failure(failures, "accuracy"):
-        accuracy = _accuracy(identity, model)
+    if identity.mode == "nli":
+        with _recording_failure(failures, "accuracy"):
+            accuracy = _measure_accuracy(identity, model)
 
     heads = {
         name: _heads_of_sizes(answered, null[null["questionnaire"] == name])
@@ -196,7 +205,8 @@ def _assess_prompts(
 
     sizes = None
     with _recording_failure(failures, "sizes"):
-        in_study = [each for each in loaded if each.id in heads and _is_in_study(each)]
+        names = set(heads) & set(_study_bases().index.get_level_values("questionnaire"))
+        in_study = [q for q in loaded if q.id in names and q == load_questionnaire(q.id)]
         if in_study:
             settings = {"mode": identity.mode, "dtype": identity.dtype, **conditions}
             weights = load_respondent(model, **settings).model.parameters()
@@ -210,7 +220,7 @@ def _assess_prompts(
 
 
 def _assess_items(
-    respondent: str,
+    identity: Identity,
     loaded: list[Questionnaire],
     answers: pd.DataFrame,
     others: pd.DataFrame,
@@ -221,58 +231,12 @@ def _assess_items(
     assessment = _judge(loaded, answers, others, controls=controls)
     norms = None
     with _recording_failure(failures, "norms"):
-        norms = _compare_with_norms(assessment.scores, loaded, respondent)
+        norms = _compare_with_norms(assessment.scores, loaded, identity.respondent_id)
 
-    return replace(assessment, runs=_spread_over_runs(answers, loaded), norms=norms)
-
-
-def assess_models(
-    models: Sequence[str | Path],
-    questionnaires: str | Path | Questionnaire | Iterable,
-    **settings: object,
-) -> tuple[dict[str, Assessment], dict[str, str]]:
-    """Assess several models; a model that cannot answer does not stop the others.
-
-    Parameters
-    ----------
-    models : sequence of str or Path
-        Models, as in :func:`assess`.
-    questionnaires, **settings
-        As in :func:`assess`.
-
-    Returns
-    -------
-    dict of Assessment, dict of str
-        Assessments and reasons of failures, by the models' names.
-
-    Raises
-    ------
-    ParameterError, QuestionnaireError
-        A setting fails for every model, there are fewer than two models, or two have one name.
-    RespondentError
-        No model can answer.
-
-    Examples
-    --------
-    >>> names = ["minilm-mnli-l3-s16", "minilm-snli-l3-s17"]
-    >>> assessments, failures = assess_models(names, "challenges", against=None)
-    >>> list(assessments), failures
-    (['minilm-mnli-l3-s16', 'minilm-snli-l3-s17'], {})
-    """
-    names = name_models(models)
-    assessments = {}
-    failures = {}
-    for name, model in zip(names, models, strict=True):
-        try:
-            assessments[name] = assess(model, questionnaires, **settings)
-        except (ParameterError, QuestionnaireError):
-            raise
-        except Exception as error:
-            failures[name] = " ".join(str(error).split())
-
-    if not assessments:
-        raise RespondentError(f"No model can answer: {failures}")
-    return assessments, failures
+    keys = ["questionnaire", "scale", "title"]
+    scores = scale_scores(answers, loaded).groupby(keys, sort=False)["score"]
+    runs = scores.agg(runs="count", mean="mean", sd="std").reset_index()
+    return replace(assessment, runs=runs, norms=norms)
 
 
 def name_models(models: Sequence[str | Path]) -> list[str]:
@@ -448,7 +412,8 @@ def _judge(
     for questionnaire in loaded:
         answered = answers[answers["questionnaire"] == questionnaire.id]
         if answered.empty:
-            tables["scores"].append(_unanswered(questionnaire))
+            empty = pd.DataFrame()
+            tables["scores"].append(_score_scales(empty, empty, empty, questionnaire, False))
             continue
 
         items = _item_means(item_scores(answered))
@@ -494,36 +459,26 @@ def _score_scales(
     """Return each scale's score with its interval, its place among others, and its verdict."""
     rows = []
     for scale in questionnaire.scales:
-        interval = scale_intervals(items, questionnaire, scale.id).iloc[0]
+        interval = pd.Series({"n": 0})
+        if len(items):
+            interval = scale_intervals(items, questionnaire, scale.id).iloc[0]
+
         answered = int(interval["n"])
-        mark, sentence = verdict(flags, scale)
-        factor = _items_in_sum(scale, to_prompts)
-        if answered < len(scale.items):  # a missing item leaves no score
-            factor = np.nan
-            mark = "✗"
-            sentence = f"no score: {answered} of {len(scale.items)} items answered"
-
-        values = interval[["score", "low", "high"]] * factor
-        rivals = others.loc[others["scale"] == scale.id, "score"].dropna()
-        place = np.nan
-        if len(rivals) and np.isfinite(values["score"]):
-            place = float((rivals < values["score"]).mean())
-
         row = {"questionnaire": questionnaire.id, "scale": scale.id, "title": scale.title}
-        row |= {**values, "n": answered, "place": place, "mark": mark, "verdict": sentence}
+        row |= dict.fromkeys(("score", "low", "high"), np.nan)
+        row |= {"n": answered, "place": np.nan, "mark": "✗"}
+        row["verdict"] = f"no score: {answered} of {len(scale.items)} items answered"
+        if answered == len(scale.items):  # a missing item leaves no score
+            values = interval[["score", "low", "high"]] * _items_in_sum(scale, to_prompts)
+            row |= values.to_dict()
+            row["mark"], row["verdict"] = verdict(flags, scale)
+            rivals = others.loc[others["scale"] == scale.id, "score"].dropna()
+            if len(rivals) and np.isfinite(row["score"]):
+                row["place"] = float((rivals < row["score"]).mean())
+
         rows.append(row)
 
     return pd.DataFrame(rows)
-
-
-def _unanswered(questionnaire: Questionnaire) -> pd.DataFrame:
-    """Return the rows about scales without any answer, such as after a failure."""
-    rows = [
-        {"questionnaire": questionnaire.id, "scale": scale.id, "title": scale.title, "n": 0,
-         "mark": "✗", "verdict": f"no score: 0 of {len(scale.items)} items answered"}
-        for scale in questionnaire.scales
-    ]  # fmt: skip
-    return pd.DataFrame(rows).assign(**dict.fromkeys(("score", "low", "high", "place"), np.nan))
 
 
 def _items_in_sum(scale: Scale, to_prompts: bool) -> int:
@@ -575,15 +530,6 @@ def _shuffle_items(items: pd.DataFrame, questionnaire: Questionnaire) -> pd.Data
     return pd.concat(deals, ignore_index=True)
 
 
-def _spread_over_runs(answers: pd.DataFrame, loaded: list[Questionnaire]) -> pd.DataFrame:
-    """Return the mean and standard deviation of each scale's score over the runs of a model."""
-    scores = scale_scores(answers, loaded).groupby(["questionnaire", "scale"], sort=False)["score"]
-    table = scores.agg(runs="count", mean="mean", sd="std").reset_index()
-    titles = {(each.id, scale.id): scale.title for each in loaded for scale in each.scales}
-    keys = zip(table["questionnaire"], table["scale"], strict=True)
-    return table.assign(title=[titles[key] for key in keys])
-
-
 def _compare_with_norms(
     scores: pd.DataFrame, loaded: list[Questionnaire], respondent: str
 ) -> pd.DataFrame | None:
@@ -607,6 +553,15 @@ def _compare_with_norms(
             tables.append(compare_norms(means, norms))
 
     return pd.concat(tables, ignore_index=True) if tables else None
+
+
+def _measure_accuracy(identity: Identity, model: str | Path) -> tuple[float, ...]:
+    """Return the accuracy at inference, on held-out pairs (members) or on labelled pairs."""
+    members = population_table().set_index("respondent_id")
+    member = identity.respondent_id if identity.source == "embedded" else equal_member(str(model))
+    if member in members.index:
+        return tuple(members.loc[member, ["accuracy", "low", "high"]])
+    return load_respondent(model, dtype=identity.dtype).accuracy()
 
 
 def _describe_asking(
@@ -633,6 +588,17 @@ def _describe_asking(
         sent, received = (sum(each[name] for each in tokens) for name in ("prompt", "completion"))
         more["tokens"] = f"{sent:,} sent, {received:,} received, in this call"
 
+    statuses: Counter[str] = Counter()
+    for each in summaries:
+        statuses.update(each.get("statuses", {}))
+
+    unanswered = "0"
+    if statuses:
+        number_of_answers = sum(map(len, tables))
+        share = statuses.total() / number_of_answers
+        reasons = ", ".join(f"{count:,} {status}" for status, count in statuses.items())
+        unanswered = f"{statuses.total():,} of {number_of_answers:,} ({share:.0%}): {reasons}"
+
     if "cost" in summary:
         more["cost"] = f"{sum(each.get('cost', 0.0) for each in summaries):.4g}, in this call"
 
@@ -646,36 +612,10 @@ def _describe_asking(
         "precision": str(identity.dtype or "the endpoint's"),
         "answers": f"{summary['asked']:,} asked now, {summary['from_store']:,} from the store, in "
         f"{summary['seconds']:.1f} s",
-        "refused or unreadable": _count_unanswered(tables),
+        "refused or unreadable": unanswered,
         **more,
         "package": f"psychometrics {__version__}",
     }
-
-
-def _count_unanswered(tables: Iterable[pd.DataFrame]) -> str:
-    """Say how many answers were refused or could not be read, with their share and the reasons."""
-    counts: Counter[str] = Counter()
-    answers = 0
-    for table in tables:
-        answers += len(table)
-        counts.update(table.attrs["summary"].get("statuses", {}))
-
-    if not counts:
-        return "0"
-    reasons = ", ".join(f"{count:,} {status}" for status, count in counts.items())
-    return f"{counts.total():,} of {answers:,} ({counts.total() / answers:.0%}): {reasons}"
-
-
-def _accuracy(identity: Identity, model: str | Path) -> tuple[float, ...] | None:
-    """Return the accuracy at inference, on held-out pairs (members) or on labelled pairs."""
-    if identity.mode != "nli":
-        return None
-
-    members = population_table().set_index("respondent_id")
-    member = identity.respondent_id if identity.source == "embedded" else equal_member(str(model))
-    if member in members.index:
-        return tuple(members.loc[member, ["accuracy", "low", "high"]])
-    return load_respondent(model, dtype=identity.dtype).accuracy()
 
 
 def _ask_others(
@@ -692,18 +632,15 @@ def _ask_others(
     names = [name for name in rivals if Path(name).name not in itself]
     tables = []
     for questionnaire in loaded if names else []:
-        stored = _shipped_scores(questionnaire) if settings["mode"] == "nli" else pd.DataFrame()
-        if set(names) <= set(stored.get("respondent_id", ())):
+        stored = pd.DataFrame({"respondent_id": []})
+        if settings["mode"] == "nli":  # the embedded population's scores of the same prompts
+            stored = pd.read_parquet(shipped("profile.parquet"))
+            digest = key_of(prompts(questionnaire).to_csv(index=False))
+            stored = stored[stored.pop("prompts") == digest]
+
+        if set(names) <= set(stored["respondent_id"]):
             tables.append(stored[stored["respondent_id"].isin(names)])
         else:
             tables.append(_item_means(item_scores(ask(questionnaire, names, **settings))))
 
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
-
-
-def _shipped_scores(questionnaire: Questionnaire) -> pd.DataFrame:
-    """Return the embedded population's shipped item scores, or none for other prompts."""
-    path = shipped("profile.parquet")
-    table = pd.read_parquet(path) if path.is_file() else pd.DataFrame({"prompts": []})
-    digest = key_of(prompts(questionnaire).to_csv(index=False))
-    return table[table["prompts"] == digest].drop(columns="prompts")

@@ -8,11 +8,29 @@ Schema is renewed with ``python -m psychometrics.reports.report``, whose output 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any, Literal
 
+import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from .. import __version__
+
+# The marks of all cases, from the worst of a kind to the best, and the tones of the marks.
+_MARKS = {
+    "no score": "✗", "fails": "✗", "not compared": "!", "as impostors": "!",
+    "depends on size": "!", "reservations": "!", "passes": "✓", "placebo": "–",
+    "does not fit": "✗", "changes": "!", "also without the trait": "!", "cannot tell": "–",
+    "stays": "✓", "not explained by it": "✓", "fits": "✓",
+}  # fmt: skip
+_TONES = {"✗": "bad", "!": "doubt", "✓": "good", "–": ""}
+
+
+def _load_texts(name: str) -> dict[str, Any]:
+    """Return the sentences or headings of pages from a file beside their template."""
+    path = Path(__file__).parent / "templates" / f"{name}.yml"
+    texts: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return texts
 
 
 class _Part(BaseModel):

@@ -11,21 +11,20 @@ respondent, :func:`verdict` combines them for one scale, and :func:`rules` lists
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from ..checks import check_columns, check_flags
 from ..exceptions import ParameterError
-from ..formats import number
+from ..formats import fill
 from ..measures.normalisation import pss
 from ..measures.scoring import item_scores, keyed_items
 from ..measures.styles import balanced_pairs, decisiveness, response_styles
 from ..measures.trends import monotony
 from ..measures.validity import term_silhouettes
 from ..questionnaires import Questionnaire, Scale, load_questionnaire
+from .report import _load_texts
 
 FEWEST_RESPONDENTS = 8
 """The fewest respondents on a base whose alpha and correlations are printed, by power.
@@ -48,9 +47,8 @@ _BALANCE = ["content", "agreeing"]
 _HEADS_TO_MATCH = 25
 _LOG_FACTORS = (-8.0, 8.0)
 _DEALS = 999
-_RULES = yaml.safe_load(
-    (Path(__file__).parent / "templates" / "rules.yml").read_text(encoding="utf-8")
-)
+_RULES = _load_texts("rules")
+_WORDS = _RULES["words"]
 
 
 def rules(to_prompts: bool) -> pd.DataFrame:
@@ -200,22 +198,9 @@ def verdict(checks: pd.DataFrame, scale: Scale) -> tuple[str, str]:
     marks = of_scale["mark"]
     to_prompts = "terms" in marks
 
-    if (marks == "✗").any():
-        if to_prompts and marks["terms"] != "✗":
-            reason = "no better than guessing at inference"
-        elif to_prompts:
-            reason = "indistinguishable from a random head"
-        elif marks.get("turned") == "✗":
-            reason = "it turns round with the options"
-        elif of_scale["value"].get("content") == 0:
-            reason = "the same answer to every item"
-        else:
-            reason = "indistinguishable from answers dealt out at random"
-
-        return "✗", f"{reason}; do not interpret"
-
-    if (marks.get("content"), marks.get("weather")) == ("–", "!"):
-        return "✗", "indistinguishable from answers about the weather; do not interpret"
+    failure = find_failure(of_scale)
+    if failure:
+        return "✗", f"{_RULES['failures'][failure]}; do not interpret"
 
     reserved = marks.index[marks == "!"].tolist()
     if to_prompts and marks["terms"] == "!":
@@ -232,6 +217,28 @@ def verdict(checks: pd.DataFrame, scale: Scale) -> tuple[str, str]:
     if reserved:
         return "!", f"with reservations: {', '.join(reserved)}"
     return "✓", "no flag, which is not a proof"
+
+
+def find_failure(checks: pd.DataFrame) -> str:
+    """Return why a scale must not be interpreted: the check that fails, *same* or nothing.
+
+    Parameters
+    ----------
+    checks : DataFrame
+        The flags of one scale, indexed by check; *same* are equal answers to all items.
+
+    Examples
+    --------
+    >>> checks = pd.DataFrame({"mark": ["✗"], "value": [0.0]}, index=["content"])
+    >>> find_failure(checks)
+    'same'
+    """
+    marks = checks["mark"]
+    failed = [check for check in _RULES["failures"] if marks.get(check) == "✗"]
+    if not failed:
+        is_weather = (marks.get("content"), marks.get("weather")) == ("–", "!")
+        return "weather" if is_weather else ""
+    return "same" if failed[0] == "content" and checks.loc["content", "value"] == 0 else failed[0]
 
 
 def _item_means(items: pd.DataFrame) -> pd.DataFrame:
@@ -258,7 +265,11 @@ def _flag_prompts(
         *_check_agreeing(answers, heads[_MATCHED], questionnaire),
     ]
     if accuracy is not None:
-        rows.append(_check_accuracy(*accuracy))
+        value, low, high, guess = (*accuracy, 1 / 3)[:4]
+        words = fill(_WORDS["accuracy"], value=value, low=low, high=high, guess=guess)
+        row = ("", "accuracy", "!" if low < 0.5 else "✓", words, value)
+        rows.append(("", "guessing", "✗", words, value) if low <= guess else row)
+
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
@@ -274,12 +285,6 @@ def _silhouettes(shares: pd.DataFrame, questionnaire: Questionnaire) -> pd.DataF
     return pd.DataFrame(by_scale)
 
 
-def _standardise(values: pd.DataFrame) -> pd.DataFrame:
-    """Standardise over all respondents, the model included, so that equal ones count alike."""
-    spread = values.std(ddof=0)
-    return (values - values.mean()) / spread.where(spread > 0, 1.0)
-
-
 def _check_terms(
     shares: pd.DataFrame,
     head_shares: Mapping[str, pd.DataFrame],
@@ -292,7 +297,10 @@ def _check_terms(
     distances = {}
     largest = {}
     for size, null in nulls.items():
-        standardised = _standardise(pd.concat([values, null]))
+        # with the model, so that respondents that equal it count alike
+        together = pd.concat([values, null])
+        spread = together.std(ddof=0)
+        standardised = (together - together.mean()) / spread.where(spread > 0, 1.0)
         distances[size] = standardised.iloc[0] - 1e-12
         largest[size] = standardised.iloc[1:].max(axis=1).dropna().to_numpy()
 
@@ -300,32 +308,25 @@ def _check_terms(
         value = values[scale.id].iloc[0]
         heads = {size: null[scale.id].dropna().to_numpy() for size, null in nulls.items()}
         if np.isnan(value) or not all(map(len, heads.values())):
-            words = "the terms of its items are of one kind, so there is nothing to compare."
-            yield scale.id, "terms", "–", words, value
+            yield scale.id, "terms", "–", _WORDS["terms"]["–"], value
             continue
 
         passes = [_is_rare(distances[size][scale.id], largest[size], level) for size in heads]
-        if all(passes):
-            mark = "✓"
-            words = "distinguishable from random heads of every size"
-        elif any(passes):
+        mark = "✓" if all(passes) else "✗"
+        if any(passes) and not all(passes):
             mark = "!"
-            words = "distinguishable from random heads of some sizes only"
-        else:
-            mark = "✗"
-            words = "indistinguishable from random heads of every size"
 
-        words += ": silhouette of source against inverse terms " + number(float(value), ".2f")
+        of_heads = ""
         for size, silhouettes in heads.items():
-            words += (
-                f"; {size} they have {number(float(np.median(silhouettes)), '.2f')} in the median, "
-            )
-            words += f"and {(silhouettes >= value).sum()} of {len(silhouettes)} have as much"
+            median = float(np.median(silhouettes))
+            counts = {"count": (silhouettes >= value).sum(), "heads": len(silhouettes)}
+            of_heads += fill(_WORDS["of heads"], size=size, median=median, **counts)
             if len(questionnaire.scales) > 1:
-                reached = (largest[size] >= distances[size][scale.id]).sum()
-                words += f" ({reached} on one of the scales)"
+                count = (largest[size] >= distances[size][scale.id]).sum()
+                of_heads += fill(_WORDS["of scales"], count=count)
 
-        yield scale.id, "terms", mark, f"{words}.", value
+        words = {"verdict": _WORDS["terms"][mark], "value": float(value), "of_heads": of_heads}
+        yield scale.id, "terms", mark, fill(_WORDS["silhouettes"], **words), value
 
 
 def _check_score(
@@ -339,9 +340,8 @@ def _check_score(
             keyed_items(table, questionnaire, scale).mean(axis=1, skipna=False).abs().to_numpy()
             for table in (items, head_items)
         )
-        reached = sizes >= score[0] - 1e-12
-        count = f"{reached.sum()} of {len(sizes)}"
-        words = f"{count} random heads that are as decisive score as far from 0."
+        count = (sizes >= score[0] - 1e-12).sum()
+        words = fill(_WORDS["score"], count=count, heads=len(sizes))
         mark = "✓" if _is_rare(score[0] - 1e-12, sizes) else "!"
         yield scale.id, "score", mark, words, score[0]
 
@@ -358,15 +358,11 @@ def _check_trend(shares: pd.DataFrame, head_shares: pd.DataFrame) -> Iterator[tu
     # a head whose normalised answers are the same for all intensifiers is not regular at all
     of_heads = regularity.fillna(0).to_numpy()
     if not np.isfinite(value):
-        words = "once normalised, its answers are the same for all intensifiers."
-        yield "", "trend", "!", words, value
+        yield "", "trend", "!", _WORDS["no trend"], value
         return
 
-    words = (
-        f"rank correlation with the intensifiers: source terms {number(rhos['source'], '.2f')}, "
-        f"inverse terms {number(rhos['inverse'], '.2f')}; {(of_heads >= value).sum()} of "
-        f"{len(of_heads)} random heads are as regular."
-    )
+    counts = {"count": (of_heads >= value).sum(), "heads": len(of_heads)}
+    words = fill(_WORDS["trend"], rhos=rhos, **counts)
     yield "", "trend", "✓" if _is_rare(value, of_heads) else "!", words, value
 
 
@@ -381,23 +377,9 @@ def _check_agreeing(
     of_heads = balanced_pairs(heads, [questionnaire])[_BALANCE].abs()
     exceeds = agreeing > content
     share = (of_heads["agreeing"] > of_heads["content"]).mean()
-    words = (
-        f"the response common to both kinds of terms ({agreeing:.3f}) is "
-        f"{'larger' if exceeds else 'no larger'} than the difference between them ({content:.3f}); "
-        f"it is larger in {share:.0%} of random heads."
-    )
+    sizes = {"agreeing": agreeing, "content": content, "share": share}
+    words = fill(_WORDS["agreeing"], larger="larger" if exceeds else "no larger", **sizes)
     yield "", "agreeing", "!" if exceeds else "✓", words, agreeing
-
-
-def _check_accuracy(value: float, low: float, high: float, guess: float = 1 / 3) -> tuple:
-    """Compare the accuracy at inference with one half and with what guessing gives."""
-    words = (
-        f"at inference it is right on {value:.0%} of labelled pairs (95 % interval "
-        f"{low:.0%} to {high:.0%}; guessing {guess:.0%})."
-    )
-    if low <= guess:
-        return "", "guessing", "✗", words, value
-    return "", "accuracy", "!" if low < 0.5 else "✓", words, value
 
 
 def _flag_items(answers: pd.DataFrame, questionnaire: Questionnaire, level: float) -> pd.DataFrame:
@@ -412,18 +394,18 @@ def _flag_items(answers: pd.DataFrame, questionnaire: Questionnaire, level: floa
         rows += _check_content(items.dropna(), questionnaire, level)
 
     if np.isfinite(common):
-        words = f"the commonest answer makes up {common:.0%} of all answers."
+        words = fill(_WORDS["commonest"], value=common)
         rows.append(("", "commonest", "!" if common >= 0.8 else "✓", words, common))
 
     if np.isfinite(agreement):
         side = "agrees" if agreement > 0 else "disagrees"
-        words = f"whatever an item's key, it {side}, at {abs(agreement):.2f} of the way to the end."
+        words = fill(_WORDS["acquiescence"], side=side, value=abs(agreement))
         mark = "!" if abs(agreement) >= 1 / 3 else "✓"
         rows.append(("", "acquiescence", mark, words, agreement))
 
     answered = int((answers["status"] == "ok").sum())
     share = answered / len(answers)
-    words = f"{answered} of {len(answers)} answers could be read."
+    words = fill(_WORDS["answered"], answered=answered, asked=len(answers))
     rows.append(("", "answered", "✓" if share == 1 else "!", words, share))
 
     return pd.DataFrame(rows, columns=_COLUMNS)
@@ -434,26 +416,29 @@ def _check_content(items: pd.Series, questionnaire: Questionnaire, level: float)
     low, high = np.array([questionnaire.ends(name) for name in items.index]).T
     shares = (items.to_numpy() - low) / (high - low)
     if np.ptp(shares) < 1e-9:
-        yield "", "content", "✗", "it gives the same answer to every item.", 0.0
+        yield "", "content", "✗", _WORDS["same"], 0.0
         return
 
-    keyed_places = _keyed_places(items.index, questionnaire)
+    parents = {scale.parent for scale in questionnaire.scales}
+    keyed_places = {}
+    for scale in questionnaire.scales:  # the finest, with two or more answered items
+        keys = questionnaire.keys(scale)
+        places = np.array([place for place, name in enumerate(items.index) if name in keys])
+        if scale.id not in parents and len(places) > 1:
+            keyed_places[scale.id] = places, np.array([keys[items.index[k]] for k in places])
+
     deals = _deal(shares, np.arange(len(shares)))
     spreads = [_spread(deals, *places) for places in keyed_places.values()]
     total = np.sum(spreads, axis=0) if spreads else np.zeros(len(deals))
     if np.ptp(total) < 1e-9:
-        words = "cannot be tested: the items are one scale and keyed alike."
-        yield "", "content", "–", words, np.nan
+        yield "", "content", "–", _WORDS["content"]["–"], np.nan
         return
 
     is_alike = _is_rare(-total[0] - 1e-12, -total[1:], level)
-    words = "indistinguishable from the same answers dealt out to the items at random"
-    if is_alike:
-        words = "answers of a scale are more alike than the same answers dealt out at random"
-
+    mark = "✓" if is_alike else "✗"
     as_alike = (total[1:] <= total[0] + 1e-12).sum()
-    words += f": {as_alike} of {_DEALS} deals are as much alike within scales."
-    yield "", "content", "✓" if is_alike else "✗", words, float(total[0])
+    words = fill(_WORDS["content"][mark], count=as_alike, deals=_DEALS)
+    yield "", "content", mark, words, float(total[0])
 
     if is_alike and len(questionnaire.scales) > 1:
         yield from _check_alone(shares, keyed_places, questionnaire, level)
@@ -462,57 +447,41 @@ def _check_content(items: pd.Series, questionnaire: Questionnaire, level: float)
 def _check_alone(
     shares: np.ndarray, keyed_places: dict, questionnaire: Questionnaire, level: float
 ) -> Iterator[tuple]:
-    """Test each scale separately; a scale with subscales gets the result of the worst subscale."""
-    p_values = _step_down(shares, keyed_places, level)
+    """Test each scale separately; a scale with subscales gets the result of the worst subscale.
+
+    The p values are corrected for the number of scales; a scale that passes leaves the pool.
+    """
+    untested = dict(keyed_places)
+    p_values: dict[str, float] = {}
+    least = 0.0
+    while untested:
+        pool = np.unique(np.concatenate([places for places, _ in untested.values()]))
+        deals = _deal(shares, pool)
+        ranks = {}
+        for name, keyed in untested.items():  # the share of deals that are at least as much alike
+            spread = np.round(_spread(deals, *keyed), 12)
+            ranks[name] = np.searchsorted(np.sort(spread), spread, side="right") / len(spread)
+
+        best = min(untested, key=lambda name: ranks[name][0])
+        smallest = np.min(list(ranks.values()), axis=0)
+        least = max(least, float((smallest <= ranks[best][0] + 1e-12).mean()))
+        del untested[best]
+        p_values[best] = least
+        if least > level:
+            p_values |= dict.fromkeys(untested, least)
+            break
+
     for scale in questionnaire.scales:
         parts = [sub.id for sub in questionnaire.scales if sub.parent == scale.id] or [scale.id]
         tested = [p_values[name] for name in parts if name in p_values]
         if len(tested) < len(parts):
-            words = "cannot be tested alone: fewer than two of its items were answered."
-            yield scale.id, "alone", "–", words, np.nan
+            yield scale.id, "alone", "–", _WORDS["alone"]["–"], np.nan
             continue
 
         p = max(tested)
-        passes = p <= level
-        words = (
-            "more alike than dealt answers" if passes else "indistinguishable from dealt answers"
-        )
-        words = f"by itself {words} (p = {number(p, 'p')}, corrected for {len(p_values)} scales)."
-        yield scale.id, "alone", "✓" if passes else "!", words, p
-
-
-def _step_down(shares: np.ndarray, keyed_places: dict, level: float) -> dict[str, float]:
-    """Return each scale's corrected p value; a scale that passes leaves the pool."""
-    untested = dict(keyed_places)
-    p_values: dict[str, float] = {}
-    least = 0.0
-
-    while untested:
-        pool = np.unique(np.concatenate([places for places, _ in untested.values()]))
-        deals = _deal(shares, pool)
-        ranks = {name: _rank_deals(_spread(deals, *keyed)) for name, keyed in untested.items()}
-        best = min(untested, key=lambda name: ranks[name][0])
-        smallest = np.min(list(ranks.values()), axis=0)
-        least = max(least, float((smallest <= ranks[best][0] + 1e-12).mean()))
-        p_values[best] = least
-        del untested[best]
-
-        if least > level:
-            return p_values | dict.fromkeys(untested, least)
-
-    return p_values
-
-
-def _keyed_places(names: pd.Index, questionnaire: Questionnaire) -> dict[str, tuple]:
-    """Return places and keys of answered items, for finest scales with two or more such items."""
-    parents = {scale.parent for scale in questionnaire.scales}
-    keyed_places = {}
-    for scale in questionnaire.scales:
-        keys = questionnaire.keys(scale)
-        places = np.array([place for place, name in enumerate(names) if name in keys])
-        if scale.id not in parents and len(places) > 1:
-            keyed_places[scale.id] = places, np.array([keys[names[place]] for place in places])
-    return keyed_places
+        mark = "✓" if p <= level else "!"
+        words = fill(_WORDS["alone"][mark], p=p, scales=len(p_values))
+        yield scale.id, "alone", mark, words, p
 
 
 def _deal(shares: np.ndarray, pool: np.ndarray) -> np.ndarray:
@@ -527,12 +496,6 @@ def _spread(deals: np.ndarray, places: np.ndarray, keys: np.ndarray) -> np.ndarr
     """Return a scale's sum of squares of keyed answers around their mean, for each deal."""
     keyed = np.where(keys > 0, deals[:, places], 1 - deals[:, places])
     return ((keyed - keyed.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
-
-
-def _rank_deals(spread: np.ndarray) -> np.ndarray:
-    """Return for each deal the share of deals whose answers are at least as much alike."""
-    rounded = np.round(spread, 12)
-    return np.searchsorted(np.sort(rounded), rounded, side="right") / len(rounded)
 
 
 def _is_rare(value: float, drawn: np.ndarray, level: float = 0.05) -> bool:

@@ -14,48 +14,12 @@ import pandas as pd
 
 from ..formats import number
 from .assessments import Assessment
-from .rules import ENOUGH_RESPONDENTS
+from .report import _load_texts
+from .rules import ENOUGH_RESPONDENTS, find_failure
 
-VERDICTS = {
-    "no score": "No score",
-    "fails": "Do not interpret",
-    "not compared": "Not compared",
-    "as impostors": "As far as impostors",
-    "depends on size": "Depends on the impostors",
-    "reservations": "With reservations",
-    "passes": "May be reported",
-    "placebo": "A placebo",
-}
+_TEXTS = _load_texts("sentences")
+VERDICTS: dict[str, str] = _TEXTS["verdicts"]
 """The verdicts in words, by case, from the worst case to the best."""
-_SENTENCES = {
-    "no score": "Nothing can be written about {whose}: {reason}.",
-    "fails": "Do not write about {whose}: {reason}.",
-    "not compared": "Do not write about {whose} yet ({scores} on the {title}): {reason}.",
-    "depends on size": "Do not write about {whose} ({scores} on the {title}): {reason}.",
-    "as impostors": "Do not write about {whose}. {its_scores} ({scores}) {zero} {reason}.",
-    "placebo": "Nothing may be written about {whose}: this questionnaire is a placebo. "
-    "{its_scores} ({scores}) shows what the method gives without a trait.",
-    "reservations": "Write about {whose} ({scores}) only with {these}: {reason}.",
-    "passes": "You may report {whose} ({scores}): {reason}. That the {title} measures {them} in a "
-    "model is not shown by this.",
-}
-_RESERVATIONS = {
-    "trend": "its answers follow the words for *how often* no more regularly than impostors' do",
-    "agreeing": "it agrees with opposite statements more than it tells them apart",
-    "accuracy": "it is often wrong at inference, on which the questions rest",
-    "commonest": "one option makes up most of its answers",
-    "acquiescence": "it leans to one end of the options, whatever the item says",
-    "answered": "some items were refused or could not be read",
-    "alone": "taken alone, a scale's answers cannot be told from answers dealt out at random",
-    "turned": "its answers did not clearly stay when the options were turned round",
-    "weather": "its answers do not differ clearly from those to statements about the weather",
-}
-_NOT_COMPARED = {
-    True: "it was not compared with models that know nothing on the same base; name it with --base "
-    "FOLDER",
-    False: "all items are keyed alike, so agreeing with everything looks the same; ask a "
-    "questionnaire with reversed items, too",
-}
 _MOST_NAMES = 6
 _FAR_BELOW_GUESSING = 1 / 6  # half of what guessing gives
 _FEWEST_FOR_ALPHA = 3
@@ -121,70 +85,48 @@ def read_scale(row: pd.Series, flags: pd.DataFrame, nulls: pd.DataFrame) -> Read
     distance = nulls["score"].abs() if len(nulls) else pd.Series(dtype=float)
     impostors = int((distance >= abs(row["score"]) - 1e-12).sum()) if to_prompts else 0
 
+    counts = {"impostors": impostors, "drawn": len(distance)}
+    compared = marks.get("terms" if to_prompts else "content")
+    failure = find_failure(checks)
     if np.isnan(row["score"]):
         case = "no score"
         reason = row["verdict"].partition(": ")[2]
-    elif "✗" in marks.values() or (marks.get("content"), marks.get("weather")) == ("–", "!"):
+    elif failure:
         case = "fails"
-        reason = _reason_of_failure(checks, marks)
-    elif not marks or (
-        marks.get("terms" if to_prompts else "content") == "–"
-        and not marks.get("weather") == marks.get("turned") == "✓"
-    ):
-        case = "not compared"
-        reason = _NOT_COMPARED[to_prompts]
-    elif marks.get("terms") == "!":
-        case = "depends on size"
-        reason = (
-            "it tells opposite words apart better than models that know nothing if their answers "
-            "are of some sizes, not if they are of others"
-        )
-    elif marks.get("score") == "!":
-        case = "as impostors"
-        reason = (
-            f"{impostors} of {len(distance)} models that know nothing score as far once they are "
-            "as decided"
-        )
-    else:
-        reserved = [_RESERVATIONS[check] for check, mark in marks.items() if mark == "!"]
-        if to_prompts and row["low"] <= 0 <= row["high"]:
-            reserved.append("its interval over items includes zero")
-        if marks.get("content") == "–":
-            reserved.append("all its items are keyed alike, so only the controls speak for it")
-        if marks.get("alone") == "–":
-            reserved.append("it could not be tested by itself")
+        share = np.nan
+        if marks.get("guessing") == "✗":
+            share = float(checks.loc["guessing", "value"])
+            failure = "guessing" if share > _FAR_BELOW_GUESSING else "wrong labels"
 
-        case = "reservations" if reserved else "passes"
-        reason = "; ".join(reserved) or _reason_to_report(to_prompts, impostors, len(distance))
+        reason = _TEXTS["failures"][failure].format(share=number(share, ".0%"))
+    elif not marks or (compared == "–" and not marks.get("weather") == marks.get("turned") == "✓"):
+        case = "not compared"
+        reason = _TEXTS["reasons"][f"{'prompts' if to_prompts else 'items'} not compared"]
+    elif compared == "!" or marks.get("score") == "!":
+        case = "depends on size" if compared == "!" else "as impostors"
+        reason = _TEXTS["reasons"][case].format(**counts)
+    else:
+        case = "passes"
+        reason = _TEXTS["reasons"][f"{'prompts' if to_prompts else 'items'} pass"].format(**counts)
+        reserved = _list_reservations(row, marks)
+        if reserved:
+            case = "reservations"
+            reason = "; ".join(reserved)
 
     ends = row[["score", "low", "high"]].astype(float).to_dict()
-    return Reading(row["title"], case, reason, **ends, impostors=impostors, drawn=len(distance))
+    return Reading(row["title"], case, reason, **ends, **counts)
 
 
-def _reason_of_failure(checks: pd.DataFrame, marks: dict[str, str]) -> str:
-    """Return why a score must not be interpreted."""
-    if marks.get("guessing") == "✗":
-        share = float(checks.loc["guessing", "value"])
-        right = f"it is right on {number(share, '.0%')} of pairs at inference, which is"
-        if share <= _FAR_BELOW_GUESSING:
-            return f"{right} far less than guessing gives; check the order of its labels"
-        return f"{right} no better than guessing"
-    if "terms" in marks:
-        return "it tells opposite words apart no better than models that know nothing"
-    if marks.get("turned") == "✗":
-        return "it reports places in the list, as its answers turn round with the options"
-    if marks["content"] == "–":
-        return _RESERVATIONS["weather"]
-    if checks.loc["content", "value"] == 0:
-        return "it gave the same answer to every item"
-    return "its answers agree within a scale no better than the same answers dealt out at random"
-
-
-def _reason_to_report(to_prompts: bool, impostors: int, drawn: int) -> str:
-    """Return why a score may be reported."""
-    if to_prompts:
-        return f"only {impostors} of {drawn} models that know nothing score as far from zero"
-    return "its answers agree within a scale better than the same answers dealt out at random"
+def _list_reservations(row: pd.Series, marks: dict[str, str]) -> list[str]:
+    """Return the reservations with which a score may be reported."""
+    names = [check for check, mark in marks.items() if mark == "!"]
+    if "terms" in marks and row["low"] <= 0 <= row["high"]:
+        names.append("zero")
+    if marks.get("content") == "–":
+        names.append("keyed alike")
+    if marks.get("alone") == "–":
+        names.append("not alone")
+    return [_TEXTS["reservations"][name] for name in names]
 
 
 def read_questionnaire(assessment: Assessment, questionnaire: str) -> list[Reading]:
@@ -204,10 +146,10 @@ def read_questionnaire(assessment: Assessment, questionnaire: str) -> list[Readi
 
         reading = read_scale(row, flags, of_scale)
         if "placebo" in questionnaire and reading.case != "no score":
-            reading = replace(reading, case="placebo", reason="it is about nothing in a model")
+            reading = replace(reading, case="placebo", reason=_TEXTS["reasons"]["placebo"])
         elif reading.case in ("passes", "reservations") and abs(reading.score) <= farthest:
             earlier = f"{reading.reason}; " if reading.case == "reservations" else ""
-            reason = f"{earlier}a questionnaire about nothing scores as far from zero"
+            reason = f"{earlier}{_TEXTS['reasons']['as placebo']}"
             reading = replace(reading, case="reservations", reason=reason)
 
         readings.append(reading)
@@ -215,7 +157,7 @@ def read_questionnaire(assessment: Assessment, questionnaire: str) -> list[Readi
     return readings
 
 
-def state_questionnaire(title: str, readings: Sequence[Reading], subject: str = "model") -> str:
+def state_questionnaire(title: str, readings: Sequence[Reading]) -> str:
     """Return the sentences that say what may be written about a questionnaire's scales.
 
     Scales of one case share their sentences; the worst case comes first.
@@ -233,45 +175,41 @@ def state_questionnaire(title: str, readings: Sequence[Reading], subject: str = 
         key = "" if reading.case in ("as impostors", "passes") else reading.reason
         groups.setdefault((reading.case, key), []).append(reading)
 
-    return " ".join(_state_group(title, group, subject) for group in groups.values())
+    sentences: list[str] = []
+    for group in groups.values():
+        case = group[0].case
+        reason = group[0].reason
+        is_single = len(group) == 1
+        intervals = [each for each in group if not np.isnan(each.low)]
+        differs = bool(intervals) and not any(each.low <= 0 <= each.high for each in intervals)
+        zero = "differ from zero, but"
+        if not differs:
+            zero = "cannot be told from zero, and"
+        elif is_single:
+            zero = "differs from zero, but"
 
+        if not is_single and case in ("passes", "as impostors"):
+            fewest = min(group, key=lambda each: each.impostors)
+            text = _TEXTS["reasons"]["all pass" if case == "passes" else "all as impostors"]
+            reason = text.format(impostors=fewest.impostors, drawn=fewest.drawn)
 
-def _state_group(title: str, group: Sequence[Reading], subject: str) -> str:
-    """Return the sentences about the scales that share a case and a reason."""
-    case = group[0].case
-    reason = group[0].reason
-    is_single = len(group) == 1
-    intervals = [each for each in group if not np.isnan(each.low)]
-    differs = bool(intervals) and not any(each.low <= 0 <= each.high for each in intervals)
-    zero = "differ from zero, but"
-    if not differs:
-        zero = "cannot be told from zero, and"
-    elif is_single:
-        zero = "differs from zero, but"
+        whose = f"this model's {join_words([lower_first(each.title) for each in group])}"
+        if [each.title for each in group] == [title]:  # a scale without a name of its own
+            whose = f"this model's score on {title}"
 
-    if not is_single and case == "passes":
-        reason = "no rule speaks against them"
-    elif not is_single and case == "as impostors":
-        fewest = min(group, key=lambda each: each.impostors)
-        reason = (
-            f"at least {fewest.impostors} of {fewest.drawn} models that know nothing score as far "
-            "on each once they are as decided"
+        sentence = _TEXTS["cases"][case].format(
+            whose=whose,
+            scores=join_words([number(each.score, ".3f") for each in group]),
+            title=title,
+            reason=reason,
+            zero=zero,
+            its_scores="Its score" if is_single else "Its scores",
+            these="these reservations" if "; " in reason else "this reservation",
+            them="it" if is_single else "them",
         )
+        sentences.append(sentence)
 
-    whose = f"this {subject}'s {join_words([lower_first(each.title) for each in group])}"
-    if [each.title for each in group] == [title]:  # a scale without a name of its own
-        whose = f"this {subject}'s score on {title}"
-
-    return _SENTENCES[case].format(
-        whose=whose,
-        scores=join_words([number(each.score, ".3f") for each in group]),
-        title=title,
-        reason=reason,
-        zero=zero,
-        its_scores="Its score" if is_single else "Its scores",
-        these="these reservations" if "; " in reason else "this reservation",
-        them="it" if is_single else "them",
-    )
+    return " ".join(sentences)
 
 
 def state_differences(
@@ -296,29 +234,16 @@ def state_differences(
     'Do not write that a and b differ in anxiety: the interval of their difference includes zero.'
     """
     verdict = rows["verdict"].iloc[0]
-    pair = f"{first} and {second} differ in {join_words([lower_first(t) for t in rows['title']])}"
-    least = "" if len(rows) == 1 else "at least "
-    reasons = {
-        "no difference shown": "the interval of their difference includes zero",
-        "no clearer than between random heads": f"{least}{number(rows['null'].min(), '.0%')} of "
-        "pairs of models that know nothing differ as clearly",
-        "cannot be tested": "too few items were answered by both",
-    }
-    if verdict in reasons:
-        return f"Do not write that {pair}: {reasons[verdict]}."
-    if verdict.startswith("cannot be judged"):
-        return (
-            f"Do not write yet that {pair}: models that know nothing were not asked on the base "
-            "of each."
-        )
-    if unread:
-        names = join_words(unread)
-        return f"Do not write that {pair}: the score of {names} must not be interpreted."
-
-    value = f"by {join_words([number(gap, '+.3f') for gap in rows['difference']])}"
-    if verdict == "differ on these items":
-        return f"You may write that {pair} {value}, on these items; other items may differ."
-    return f"You may write that scores of {pair} {value}, which is not yet a difference in a trait."
+    scales = join_words([lower_first(title) for title in rows["title"]])
+    share = number(rows["null"].min(), ".0%")
+    case = "unread" if unread and verdict.startswith("differ") else verdict
+    sentence: str = _TEXTS["differences"][case].format(
+        pair=f"{first} and {second} differ in {scales}",
+        share=share if len(rows) == 1 else f"at least {share}",
+        unread=join_words(unread or [""]),
+        values=join_words([number(gap, "+.3f") for gap in rows["difference"]]),
+    )
+    return sentence
 
 
 def state_scales_of_answers(rows: pd.DataFrame) -> str:
@@ -337,44 +262,36 @@ def state_scales_of_answers(rows: pd.DataFrame) -> str:
     >>> state_scales_of_answers(rows)
     'No alpha of anxiety can be reported: it needs three respondents that answered all items.'
     """
-    names = join_words([lower_first(title) for title in rows["title"]])
     row = rows.iloc[0]
     if row["respondents"] == 0:
-        return f"Nothing can be written about {names}: nobody answered all its items."
-    if np.isnan(row["alpha"]):
-        reason = "these respondents do not differ, or there is one item"
-        if row["respondents"] < _FEWEST_FOR_ALPHA:
-            reason = "it needs three respondents that answered all items"
-        return f"No alpha of {names} can be reported: {reason}."
+        case = "nobody"
+    elif np.isnan(row["alpha"]):
+        case = "few" if row["respondents"] < _FEWEST_FOR_ALPHA else "alike"
+    elif row["alpha"] <= row["independent"]:
+        case = "independent"
+    elif row["alpha"] <= row["habit"]:
+        case = "habit"
+    elif row.get("alpha_raw", np.nan) >= row["alpha"]:
+        case = "unreversed"
+    else:
+        case = "passes"
+
+    texts = _TEXTS["answers"]
+    least = rows["respondents"].min()
+    doubts = ""
+    if row.get("bias", np.nan) >= row.get("random_low", np.nan):
+        doubts += texts["bias"]
+    if least < ENOUGH_RESPONDENTS:
+        doubts += texts["short"].format(least=least)
 
     alphas = join_words([show_alpha(value) for value in rows["alpha"]])
-    value = f"its alpha of {alphas} is" if len(rows) == 1 else f"the alphas of {alphas} are"
-    for limit, whose in (("independent", "random answers"), ("habit", "mere habits")):
-        if row["alpha"] <= row[limit]:
-            reached = number(rows[limit].max(), ".2f")
-            return (
-                f"Do not write that these respondents differ in {names}: {value} within reach of "
-                f"{whose} (up to {reached})."
-            )
-
-    if row.get("alpha_raw", np.nan) >= row["alpha"]:
-        return (
-            f"Do not write that these respondents differ in {names}: {value} as high without "
-            "reversing any answer."
-        )
-
-    few = ""
-    if row.get("bias", np.nan) >= row.get("random_low", np.nan):
-        few = " Answers at random have as small a share of bias, so agreeing may explain it."
-
-    least = rows["respondents"].min()
-    if least < ENOUGH_RESPONDENTS:
-        few += f" It rests on {least} respondents without gaps, too few for a precise alpha."
-
-    return (
-        f"You may write that these respondents differ consistently on {names}: {value} beyond what "
-        f"random answers and habits reach.{few} In what they differ is not shown by this."
+    sentence: str = texts[case].format(
+        names=join_words([lower_first(title) for title in rows["title"]]),
+        alphas=f"its alpha of {alphas} is" if len(rows) == 1 else f"the alphas of {alphas} are",
+        reached=number(rows[case].max(), ".2f") if case in rows else "",
+        doubts=doubts,
     )
+    return sentence
 
 
 def show_alpha(value: float) -> str:

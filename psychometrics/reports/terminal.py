@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..formats import number
-from .pages import _MARKS, _SIGNS, _TONES
-from .report import Column, NamedTest, Report
+from .pages import _SIGNS
+from .report import _MARKS, Column, Report
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
 # Colours that can be read on light and on dark ground; a mark says the same without colour.
-_COLOURS = {"good": "green", "doubt": "dark_goldenrod", "bad": "red", "": "none"}
+_COLOURS = {"✓": "green", "!": "dark_goldenrod", "✗": "red", "–": "none"}
 _STATUSES = {"passed": "green", "failed": "red", "open": "dark_goldenrod"}
 _NEEDED = ("verdict", "scale_title", "title", "model")  # of a narrow table, the columns that stay
 _GAP = 2
@@ -36,7 +35,7 @@ def print_report(report: Report, console: Console | None = None) -> None:
     >>> from psychometrics.reports.report import Statement, Table
     >>> column = Column(key="verdict", heading="verdict")
     >>> results = Table(name="scores", title="", columns=[column],
-    ...                 rows=[{"verdict": "May be reported", "case": "passes"}])
+    ...                 rows=[{"verdict": "May be reported", "mark": "✓"}])
     >>> said = Statement(about="Fear", case="passes", verdict="May be reported", text="Report it.")
     >>> report = Report(kind="profile", title="my-model", about="mode nli", statements=[said],
     ...                 tests=[], results=results)
@@ -50,14 +49,15 @@ def print_report(report: Report, console: Console | None = None) -> None:
     ✓ May be reported
     """
     from rich.console import Console
+    from rich.table import Table
     from rich.text import Text
 
     console = console or Console(highlight=False)
     console.print(Text(report.title, style="bold"))
     console.print(Text(report.about, style="dim"))
     for statement in report.statements:
-        tone = _TONES[statement.case]
-        head = f"{_MARKS[tone]} {statement.about}: ", f"bold {_COLOURS[tone]}"
+        mark = _MARKS[statement.case]
+        head = f"{mark} {statement.about}: ", f"bold {_COLOURS[mark]}"
         console.print()
         console.print(Text.assemble(head, statement.text))
 
@@ -65,7 +65,21 @@ def print_report(report: Report, console: Console | None = None) -> None:
     console.print(_results_table(report, console.width))
     if report.tests:
         console.print()
-        console.print(_tests_table(report.tests))
+        table = Table.grid(padding=(0, _GAP, 0, 0))
+        table.add_column(no_wrap=True)
+        table.add_column(no_wrap=True)
+        for test in report.tests:
+            status = Text(f"{_SIGNS[test.status]} {test.status}", _STATUSES.get(test.status, "dim"))
+            lines = test.results[:_MOST_LINES]
+            if len(test.results) > _MOST_LINES:
+                lines.append(f"and {len(test.results) - _MOST_LINES} more")
+            text = Text("\n".join(lines))
+            if test.command:
+                text = Text(test.command, style="dim")
+
+            table.add_row(status, Text(test.name, style="bold"), text)
+
+        console.print(table)
 
 
 def _results_table(report: Report, width: int) -> Table:
@@ -74,7 +88,16 @@ def _results_table(report: Report, width: int) -> Table:
     from rich.text import Text
 
     groups = list(dict.fromkeys(row.get("about") for row in report.results.rows))
-    columns = _fitting_columns(report, width)
+    columns = [column for column in report.results.columns if column.key != "about"]
+    room = width
+    fitting = []
+    for column in sorted(columns, key=lambda each: each.key not in _NEEDED):
+        needed = _least_width(report, column) + _GAP
+        if column.key in _NEEDED or needed <= room:
+            fitting.append(column.key)
+            room -= needed
+
+    columns = [column for column in columns if column.key in fitting]
     table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="dim")
     spare = width - sum(_least_width(report, column) + _GAP for column in columns)
     for column in columns:
@@ -90,26 +113,11 @@ def _results_table(report: Report, width: int) -> Table:
             table.add_row(Text(str(group), style="bold"))
         for row in report.results.rows:
             if row.get("about") == group:
-                tone = _TONES.get(str(row.get("case")), "")
                 cells = [Text(_show_cell(column, row)) for column in columns]
-                cells[0].stylize(_COLOURS[tone])  # the verdict
+                cells[0].stylize(_COLOURS[row["mark"]])  # the verdict
                 table.add_row(*cells)
 
     return table
-
-
-def _fitting_columns(report: Report, width: int) -> list[Column]:
-    """Return the columns that a terminal has room for; questionnaires have lines of their own."""
-    rest = width
-    chosen = []
-    columns = [column for column in report.results.columns if column.key != "about"]
-    for column in sorted(columns, key=lambda each: each.key not in _NEEDED):
-        needed = _least_width(report, column) + _GAP
-        if column.key in _NEEDED or needed <= rest:
-            chosen.append(column.key)
-            rest -= needed
-
-    return [column for column in columns if column.key in chosen]
 
 
 def _least_width(report: Report, column: Column) -> int:
@@ -121,29 +129,4 @@ def _least_width(report: Report, column: Column) -> int:
 def _show_cell(column: Column, row: dict[str, Any]) -> str:
     value = row[column.key]
     shown = "" if value is None else number(value, column.form)
-    if column.key != "verdict":
-        return shown
-    mark = row.get("mark") or _MARKS[_TONES.get(str(row.get("case")), "")]
-    return f"{mark} {shown}"
-
-
-def _tests_table(tests: Sequence[NamedTest]) -> Table:
-    """Return the five tests, each with its results or with the command that does it."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table.grid(padding=(0, _GAP, 0, 0))
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    for test in tests:
-        status = Text(f"{_SIGNS[test.status]} {test.status}", _STATUSES.get(test.status, "dim"))
-        lines = test.results[:_MOST_LINES]
-        if len(test.results) > _MOST_LINES:
-            lines.append(f"and {len(test.results) - _MOST_LINES} more")
-        text = Text("\n".join(lines))
-        if test.command:
-            text = Text(test.command, style="dim")
-
-        table.add_row(status, Text(test.name, style="bold"), text)
-
-    return table
+    return f"{row['mark']} {shown}" if column.key == "verdict" else shown

@@ -16,15 +16,16 @@ from datetime import UTC, datetime
 from html import escape
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from operator import itemgetter
 from pathlib import Path
 from string import Template
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 from xml.etree.ElementTree import Element, tostring
 
 import pandas as pd
 import pyarrow as pa
-from pydantic import BaseModel, ValidationError
+from pydantic import AliasPath, BaseModel, Field, ValidationError
 
 from ..exceptions import PsychometricsError
 from ..modes import mode_names
@@ -37,6 +38,7 @@ _PAGE = Template((Path(__file__).parent / "templates" / "viewer.html").read_text
 _SHOWN_RUNS = 200
 _SHOWN_ANSWERS = 100
 _LONG_TEXT = 600
+_HEADS = ["questionnaire", "verdict", "respondent", "mode", "last (UTC)", "answers or replies"]
 _BOOKKEEPING = ("key", "written", "seconds", "manifest")
 _MARKS = {"✗": "bad", "!": "unsure", "–": "unsure", "✓": "good"}  # from the worst on
 # Pages load nothing and execute nothing, even if a model's reply looks like HTML.
@@ -46,25 +48,13 @@ _POLICY = (
 )
 
 
-class _Score(BaseModel):
-    about: str | None = None
-    questionnaire: str | None = None
-    model: str | None = None
-    mark: str | None = None
-    verdict: str | None = None
-
-
-class _Scores(BaseModel):
-    rows: list[_Score]
-
-
 class _Report(BaseModel):
     """The part of a page's JSON file that the list of runs shows."""
 
     kind: str
     title: str
     about: str = ""
-    results: _Scores
+    rows: list[dict[str, str | float | None]] = Field(validation_alias=AliasPath("results", "rows"))
 
 
 @dataclass(frozen=True)
@@ -161,7 +151,14 @@ class Viewer(ThreadingHTTPServer):
         for folder in folders(self._store, read_only=True):
             names = [file.base_name for file in folder.files()]
             earlier_names, runs = self._runs.get(folder.path, ([], []))
-            listed[folder.path] = names, runs if names == earlier_names else _read_runs(folder)
+            if names != earlier_names:
+                runs = []
+                by_manifest = _read_rows(folder, _BOOKKEEPING).groupby("manifest", sort=False)
+                for text, rows in by_manifest:
+                    last = datetime.fromtimestamp(rows["written"].max() / 1e9, UTC)
+                    runs.append(Run(folder, str(text), len(rows), last))
+
+            listed[folder.path] = names, runs
 
         self._runs = listed
         all_runs = [run for _, runs in listed.values() for run in runs]
@@ -237,16 +234,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
 
-def _read_runs(folder: Folder) -> list[Run]:
-    """Return the runs in a folder of a store."""
-    rows = _read_rows(folder, _BOOKKEEPING)
-    runs = []
-    for text, group in rows.groupby("manifest", observed=True, sort=False):
-        last = datetime.fromtimestamp(group["written"].max() / 1e9, UTC)
-        runs.append(Run(folder, str(text), len(group), last))
-    return runs
-
-
 def _read_rows(folder: Folder, columns: tuple[str, ...] = ()) -> pd.DataFrame:
     """Return the stored rows of a folder, with some columns or all."""
     tables = folder.read_new(set(), pa.schema([]), lambda name: not columns or name in columns)
@@ -256,8 +243,8 @@ def _read_rows(folder: Folder, columns: tuple[str, ...] = ()) -> pd.DataFrame:
     return rows.sort_values("written", kind="stable").drop_duplicates("key")
 
 
-def _find_report(run: Run, reports: dict[Path, _Report]) -> tuple[Path, list[_Score]] | None:
-    """Return the last page about a run, with the run's scores on it, if there is one."""
+def _find_report(run: Run, reports: dict[Path, _Report]) -> tuple[Path | None, Element]:
+    """Return the last page about a run, if there is one, and the run's verdict on it."""
     manifest = run.manifest
     for page, report in reports.items():
         mode = re.match(r"mode (\w+)", report.about)
@@ -266,74 +253,56 @@ def _find_report(run: Run, reports: dict[Path, _Report]) -> tuple[Path, list[_Sc
 
         scores = [
             row
-            for row in report.results.rows
-            if row.questionnaire == run.questionnaire
-            and (row.model or report.title) == manifest["respondent_id"]
-            and row.mark in _MARKS
+            for row in report.rows
+            if row.get("questionnaire") == run.questionnaire
+            and (row.get("model") or report.title) == manifest["respondent_id"]
+            and row.get("mark") in _MARKS
         ]
         if scores:
-            return page, scores
+            return page, _link_verdict(page, scores)
 
-    return None
-
-
-def _find_verdict(run: Run, reports: dict[Path, _Report]) -> Element:
-    """Return a run's verdict, which is that of its worst scale on the last page about it."""
-    found = _find_report(run, reports)
-    return _tag("span", "not judged") if found is None else _link_verdict(*found)
+    return None, _tag("span", "not judged")
 
 
-def _link_verdict(page: Path, scores: list[_Score]) -> Element:
+def _link_verdict(page: Path, rows: list[dict[str, str | float | None]]) -> Element:
     """Return the worst verdict of some scores, as a link to their page."""
-    verdicts = [
-        (list(_MARKS).index(row.mark), f"{row.mark} {row.verdict}")
-        for row in scores
-        if row.mark in _MARKS
-    ]
+    order = list(_MARKS)
+    marked = [row for row in rows if row.get("mark") in _MARKS]
+    verdicts = [(order.index(row["mark"]), f"{row['mark']} {row.get('verdict')}") for row in marked]
     link = "page?" + urlencode({"name": page.name})
     if not verdicts:
         return _tag("a", "see the page", href=link)
 
     place, words = min(verdicts)
-    return _tag("a", words, href=link, class_=list(_MARKS.values())[place])
+    return _tag("a", words, href=link, class_=_MARKS[order[place]])
 
 
-class _Entry(NamedTuple):
-    """A line of the list: when it was made, its mode or kind, the text to search, its cells."""
-
-    when: datetime
-    mode: str
-    text: str
-    cells: list[Element | str]
-
-
-def _list_entries(runs: list[Run], reports: dict[Path, _Report]) -> Iterator[_Entry]:
-    """Yield the runs, and the pages that no run leads to, such as those about tables."""
+def _list_entries(
+    runs: list[Run], reports: dict[Path, _Report]
+) -> Iterator[tuple[datetime, str, list[Element | str]]]:
+    """Yield the time, the text to search and the cells of runs, and of pages without a run."""
     alone = dict(reports)
     for run in runs:
-        found = _find_report(run, reports)
-        if found is not None:
-            alone.pop(found[0], None)
+        page, verdict = _find_report(run, reports)
+        if page is not None:
+            alone.pop(page, None)
 
         who, mode = (str(run.manifest[name]) for name in ("respondent_id", "mode"))
-        verdict = _find_verdict(run, reports)
         text = [run.title, str(run.manifest["questionnaire"]), who, str(verdict.text)]
         link = _tag("a", run.title, href="answers?" + urlencode({"run": run.name}))
-        when = f"{run.last:%Y-%m-%d %H:%M}"
-        cells = [link, verdict, who, mode, when, f"{run.answers:,}"]
-        yield _Entry(run.last, mode, " ".join(text), cells)
+        cells = [link, verdict, who, mode, f"{run.last:%Y-%m-%d %H:%M}", f"{run.answers:,}"]
+        yield run.last, " ".join(text), cells
 
     for page, report in alone.items():
-        titles = list(dict.fromkeys(row.about for row in report.results.rows if row.about))
-        verdict = _link_verdict(page, report.results.rows)
+        titles = list(dict.fromkeys(str(r["about"]) for r in report.rows if r.get("about")))
+        verdict = _link_verdict(page, report.rows)
         title = ", ".join(titles) or report.title
         link = _tag("a", title, href="page?" + urlencode({"name": page.name}))
         written = datetime.fromtimestamp(page.stat().st_mtime, UTC)
         mode = f"page: {report.kind}"
-        text = " ".join([title, report.title, mode, str(verdict.text)])
         who = report.title if titles else ""
         cells = [link, verdict, who, mode, f"{written:%Y-%m-%d %H:%M}", ""]
-        yield _Entry(written, mode, text, cells)
+        yield written, " ".join([title, report.title, mode, str(verdict.text)]), cells
 
 
 def _list_runs(
@@ -341,17 +310,18 @@ def _list_runs(
 ) -> list[Element]:
     """Return the list of runs and pages, searched and filtered as a query says."""
     words = query.get("q", "").casefold().split()
-    entries = sorted(_list_entries(runs, reports), key=lambda entry: entry.when, reverse=True)
+    entries = sorted(_list_entries(runs, reports), key=itemgetter(0), reverse=True)
+    mode_place = _HEADS.index("mode")
     rows = [
-        entry.cells
-        for entry in entries
-        if all(word in entry.text.casefold() for word in words)
-        and query.get("mode", entry.mode) == entry.mode
+        cells
+        for _, text, cells in entries
+        if all(word in text.casefold() for word in words)
+        and query.get("mode", cells[mode_place]) == cells[mode_place]
     ]
 
     search = _tag("input", name="q", type="search", value=query.get("q", ""))
     modes = _tag("select", _tag("option", "all modes", value=""), name="mode")
-    for mode in sorted({entry.mode for entry in entries}):
+    for mode in sorted({str(cells[mode_place]) for *_, cells in entries}):
         chosen = {"selected": ""} if query.get("mode") == mode else {}
         modes.append(_tag("option", mode, **chosen))
 
@@ -361,9 +331,7 @@ def _list_runs(
     if len(rows) > _SHOWN_RUNS:
         count += f"; {_SHOWN_RUNS} are listed, and a search narrows the list"
 
-    heads = ["questionnaire", "verdict", "respondent", "mode", "last (UTC)", "answers or replies"]
-    table = _table(heads, rows[:_SHOWN_RUNS])
-    return [form, _tag("p", f"{count}.", class_="note"), table]
+    return [form, _tag("p", f"{count}.", class_="note"), _table(_HEADS, rows[:_SHOWN_RUNS])]
 
 
 def _list_answers(run: Run, reports: dict[Path, _Report], query: dict[str, str]) -> list[Element]:
@@ -381,7 +349,7 @@ def _list_answers(run: Run, reports: dict[Path, _Report], query: dict[str, str])
         facts.extend([_tag("dt", name), _tag("dd", str(value))])
     facts = _tag("details", _tag("summary", "How it was asked"), facts)
 
-    verdict = _find_verdict(run, reports)
+    _, verdict = _find_report(run, reports)
     manifest = run.manifest
     if verdict.tag == "span" and manifest["mode"] in mode_names():
         model = manifest["respondent_id"]
@@ -397,18 +365,21 @@ def _list_answers(run: Run, reports: dict[Path, _Report], query: dict[str, str])
             link = "answers?" + urlencode({"run": run.name, "start": place})
             pages.append(_tag("a", label, href=link))
 
-    cells = [[_show_value(value) for value in row] for row in page_rows.itertuples(index=False)]
+    cells = []
+    for values in page_rows.itertuples(index=False):
+        texts = [f"{value:.4g}" if isinstance(value, float) else str(value) for value in values]
+        cells.append([_fold(text) for text in texts])
+
     count = f"Answers {start + 1} to {start + len(page_rows)} of {len(rows)}."
     note = _tag("p", count, class_="note")
     return [pages, _tag("p", verdict), facts, note, _table(list(rows), cells)]
 
 
-def _show_value(value: object) -> Element | str:
-    """Return a stored value as text, folded if it is long."""
-    text = f"{value:.4g}" if isinstance(value, float) else str(value)
-    if len(text) > _LONG_TEXT:
-        return _tag("details", _tag("summary", f"{text[:80]} …"), _tag("div", text))
-    return text
+def _fold(text: str) -> Element | str:
+    """Fold a long text."""
+    if len(text) <= _LONG_TEXT:
+        return text
+    return _tag("details", _tag("summary", f"{text[:80]} …"), _tag("div", text))
 
 
 def _table(heads: list[str], rows: list[list[Element | str]]) -> Element:
