@@ -77,12 +77,23 @@ class _Client:
         self._proxy = _find_proxy(endpoint.address)
         addresses = [endpoint.address, self._proxy or ""]
         self.secrets = _find_secrets({"api_key": key, "base_url": addresses, "headers": headers})
-        self._session: aiohttp.ClientSession | None = None
 
-    async def close(self) -> None:
-        """Close all connections."""
-        if self._session is not None:
-            await self._session.close()
+    async def __aenter__(self) -> None:
+        """Open one HTTP client for all requests, in their event loop."""
+        self._session = aiohttp.ClientSession(
+            headers=self._headers,
+            connector=aiohttp.TCPConnector(limit=0),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(),  # the only time-out covers the whole exchange
+            auto_decompress=False,
+            trust_env=False,  # otherwise aiohttp would send passwords from ~/.netrc
+            max_line_size=_LARGEST_HEADER,
+            max_field_size=_LARGEST_HEADER,
+            max_headers=_MOST_HEADERS,
+        )
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self._session.close()
 
     async def exchange(self, text: str) -> tuple[Any, bytes]:
         """Send a request in JSON, and return the whole response, parsed as JSON and as bytes.
@@ -147,8 +158,7 @@ class _Client:
         try:
             async with (
                 asyncio.timeout(self.endpoint.timeout),
-                self._open_session().request(
-                    "POST",
+                self._session.post(
                     self._url,
                     allow_redirects=False,
                     proxy=self._proxy,
@@ -171,23 +181,6 @@ class _Client:
             raise _NoReply(why, paid=not never, unreachable=never) from error
 
         return response, bytes(body)
-
-    def _open_session(self) -> aiohttp.ClientSession:
-        """Return one HTTP client for all concurrent requests, made in their event loop."""
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                headers=self._headers,
-                connector=aiohttp.TCPConnector(limit=0),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(),  # the only time-out covers the whole exchange
-                auto_decompress=False,
-                trust_env=False,  # otherwise aiohttp would send passwords from ~/.netrc
-                max_line_size=_LARGEST_HEADER,
-                max_field_size=_LARGEST_HEADER,
-                max_headers=_MOST_HEADERS,
-            )
-
-        return self._session
 
     def _limit_wait(self, after: float | None) -> float | None:
         """Return the number of seconds that the server asks us to wait, up to the limit."""
