@@ -243,14 +243,39 @@ def _options(
         utility += style[:, None] * np.linspace(-1, 1, len(weights))
         return values, softmax(utility, axis=1)
 
-    # The graded-response model, with thresholds evenly spread between -1.5 and 1.5 trait units.
-    values = np.sort(values)
-    thresholds = np.linspace(-1.5, 1.5, len(values) + 1)[1:-1] + shift
     trait = style + (sign * traits[scale].to_numpy() if scale else 0.0)
+    return np.sort(values), graded_shares(trait, len(values), slope, shift)
+
+
+def graded_shares(
+    trait: NDArray[np.float64], count: int, slope: float, shift: float = 0.0
+) -> NDArray[np.float64]:
+    """Return the probabilities of rising options under the graded-response model.
+
+    Thresholds are evenly spread between -1.5 and 1.5 trait units, and then shifted.
+
+    Parameters
+    ----------
+    trait : ndarray, shape (R,)
+        Trait levels in standard units.
+    count : int
+        Number of options.
+    slope, shift : float
+
+    Returns
+    -------
+    ndarray, shape (R, count)
+
+    Examples
+    --------
+    >>> graded_shares(np.array([0.0]), 2, 1.5)
+    array([[0.5, 0.5]])
+    """
+    thresholds = np.linspace(-1.5, 1.5, count + 1)[1:-1] + shift
     direction = np.sign(slope) or 1.0
     above = 1 / (1 + np.exp(-abs(slope) * (direction * trait[:, None] - thresholds)))
     at_least = np.pad(above, ((0, 0), (1, 1)), constant_values=((0, 0), (1, 0)))
-    return values, at_least[:, :-1] - at_least[:, 1:]
+    return at_least[:, :-1] - at_least[:, 1:]
 
 
 def _stream(*numbers: int) -> np.random.Generator:
