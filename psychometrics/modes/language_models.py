@@ -42,7 +42,15 @@ class _LMRespondent(_PromptRespondent):
     def batches(self, prompts: Sequence[_Prompt]) -> Iterator[tuple[list[_Prompt], _Probabilities]]:
         """Yield distinct prompts with their answers, shape (n, 1), batch by batch."""
         score = functools.partial(self.score, self.model, self.tokenizer)
-        ordered = sorted(set(prompts), key=_sort_key)
+
+        def length_and_text(prompt: _Prompt) -> tuple[int, str]:
+            premise, hypothesis, word = prompt
+            text = f"{premise} {hypothesis}"
+            text = re.sub(re.escape(word), "", text, flags=re.IGNORECASE)
+            return len(text), text
+
+        # Prompts that differ only in the intensifier stay together.
+        ordered = sorted(set(prompts), key=length_and_text)
         for batch, values in _compute_batches(ordered, self.batch_size, score, self.identity):
             yield batch, values[:, None]
 
@@ -262,10 +270,3 @@ def _encode_and_locate(
         tokens.append([i for i, (a, b) in enumerate(offsets) if a < end and b > begin and b > a])
 
     return check_length(encoded["input_ids"], model, tokenizer), tokens
-
-
-def _sort_key(prompt: _Prompt) -> tuple[int, str]:
-    """Return a sort key: length, then the prompt without its intensifier."""
-    premise, hypothesis, intensifier = prompt
-    text = re.sub(re.escape(intensifier), "", f"{premise} {hypothesis}", flags=re.IGNORECASE)
-    return len(text), text

@@ -30,7 +30,7 @@ from ..models.sources import Source
 from ..paths import data_dir
 from ..questionnaires import Questionnaire
 from .mode import Asking, Identity
-from .nli_labels import _find_entailment, _infer_labels, labels_from_names, output_names
+from .nli_labels import _infer_labels, labels_from_names, output_names
 from .prompting import (
     PromptMode,
     _all_equal,
@@ -210,14 +210,35 @@ class NLIRespondent(_PromptRespondent):
         if logits is not None:
             return logits
 
-        return _run_grouped(features, lambda inputs: self.model(**inputs).logits, self.model.device)
+        return self._run_grouped(features, lambda inputs: self.model(**inputs).logits)
+
+    def _run_grouped(
+        self, features: list[_Features], compute: Callable[[dict[str, torch.Tensor]], torch.Tensor]
+    ) -> torch.Tensor:
+        """Run the model on texts, in batches of equal length without padding, in float32."""
+        import torch
+
+        values: list[torch.Tensor] = [torch.empty(0)] * len(features)
+        for rows in group_lengths([len(text["input_ids"]) for text in features]):
+            columns = {name: [features[i][name] for i in rows] for name in features[rows[0]]}
+            inputs = {
+                name: torch.tensor(column, device=self.model.device)
+                for name, column in columns.items()
+            }
+            for row, value in zip(rows, compute(inputs).float(), strict=True):
+                values[row] = value
+
+        return torch.stack(values)
 
     def _label_order(self, outputs: dict[int, str]) -> list[int]:
         """Return the positions of entailment, neutral and contradiction among the outputs."""
         name = self.identity.respondent_id
-        place = _find_entailment(outputs) if len(outputs) == 2 else None
-        if place is not None:
-            return [place]
+        if len(outputs) == 2:  # entailment, and everything else
+            plain = [str(outputs.get(i) or "").strip().lower() for i in range(2)]
+            entails = [label.startswith("entail") for label in plain]
+            is_rest = [label.startswith(("not", "non", "neutral", "contra")) for label in plain]
+            if sum(entails) == sum(is_rest) == 1:
+                return [entails.index(True)]
 
         if len(outputs) != 3:
             raise RespondentError(
@@ -288,7 +309,7 @@ class _WordsRespondent(NLIRespondent):
             states: torch.Tensor = self.model.base_model(**inputs).last_hidden_state
             return states[:, -1]
 
-        return _run_grouped(features, last_states, self.model.device) @ words.T
+        return self._run_grouped(features, last_states) @ words.T
 
     def _label_order(self, outputs: dict[int, str]) -> list[int]:
         return [0, 1, 2]
@@ -319,25 +340,6 @@ class _ONNXRespondent(NLIRespondent):
 
     def _probabilities(self, features: list[_Features]) -> _Probabilities:
         return self._classifier.probabilities(features)
-
-
-def _run_grouped(
-    features: list[_Features],
-    compute: Callable[[dict[str, torch.Tensor]], torch.Tensor],
-    device: torch.device,
-) -> torch.Tensor:
-    """Run a model on texts, in batches of equal length without padding, in float32."""
-    import torch
-
-    values: list[torch.Tensor] = [torch.empty(0)] * len(features)
-    for rows in group_lengths([len(text["input_ids"]) for text in features]):
-        columns = {name: [features[i][name] for i in rows] for name in features[rows[0]]}
-        inputs = {name: torch.tensor(column, device=device) for name, column in columns.items()}
-        computed = compute(inputs).float()
-        for row, value in zip(rows, computed, strict=True):
-            values[row] = value
-
-    return torch.stack(values)
 
 
 def _tokenize_once(

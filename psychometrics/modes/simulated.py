@@ -185,9 +185,15 @@ def answers(questionnaire: Questionnaire, traits: pd.DataFrame, **conditions: An
     settings: dict[str, Any] = Simulated.conditions | conditions
     items = questionnaire.items
     seed = settings["seed"]
-    places = [_place(questionnaire, item.id) for item in items]
-    needed = {scale for scale, _ in places if scale is not None}
-    if any(scale is None for scale, _ in places):  # some items add to categories
+    # The first scale that contains an item, and the item's key there.
+    keys: dict[str, tuple[str | None, int]] = {}
+    for scale in reversed(questionnaire.scales):
+        keys |= {name: (scale.id, -1 if name in scale.reverse else 1) for name in scale.items}
+
+    has_no_scale = not questionnaire.scales and not questionnaire.categories
+    places = [keys.get(item.id, ("trait" if has_no_scale else None, 1)) for item in items]
+    needed = {name for name, _ in places if name is not None}
+    if any(name is None for name, _ in places):  # some items add to categories
         needed |= set(questionnaire.categories)
 
     lacking = needed - set(traits.columns)
@@ -281,11 +287,3 @@ def graded_shares(
 def _stream(*numbers: int) -> np.random.Generator:
     """Return the random generator for a seed, a stream and optionally a run."""
     return np.random.default_rng(numbers)
-
-
-def _place(questionnaire: Questionnaire, item_id: str) -> tuple[str | None, int]:
-    """Return the first scale that contains an item, and the item's key there (1 or -1)."""
-    for scale in questionnaire.scales:
-        if item_id in scale.items:
-            return scale.id, -1 if item_id in scale.reverse else 1
-    return ("trait", 1) if not questionnaire.scales and not questionnaire.categories else (None, 1)
