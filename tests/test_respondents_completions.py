@@ -198,8 +198,7 @@ def test_words_are_finished_with_the_pieces_that_go_on_with_them():
 
     logits = torch.full((1, len(tokenizer)), -9.0)
     logits[0, [nurse, other]] = torch.tensor([2.0, 1.0])
-    allowed = np.ones(len(tokenizer), dtype=bool)
-    done = mining._finish_words(step, logits, allowed, 2, tokenizer, set())
+    done = mining._Completer(None, tokenizer, 2, whole_words=False).finish_words(step, logits)
     assert [text for text, _ in done] == ["nurses", "and"]
 
 
@@ -223,15 +222,15 @@ def test_an_encoder_decoder_fills_in_after_its_sentinel(encoder_decoder, tmp_pat
 
 def test_a_stopped_run_goes_on_where_it_was_whatever_the_batches(masked, tmp_path, monkeypatch):
     whole = _mine(masked, TEMPLATES, tmp_path / "a", k=3)
-    real, asked = mining._complete_masked, []
+    real, asked = mining._Completer.complete_masked, []
 
-    def stops_once(network, tokenizer, batch, **options):
+    def stops_once(completer, batch):
         asked.extend(batch)
         if len(asked) == 2:
             raise KeyboardInterrupt
-        return real(network, tokenizer, batch, **options)
+        return real(completer, batch)
 
-    monkeypatch.setattr(mining, "_complete_masked", stops_once)
+    monkeypatch.setattr(mining._Completer, "complete_masked", stops_once)
     monkeypatch.setattr(mining, "_BATCH", 1)
     with pytest.raises(KeyboardInterrupt):
         _mine(masked, TEMPLATES, tmp_path / "b", k=3)

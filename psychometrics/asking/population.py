@@ -27,6 +27,7 @@ from ..questionnaires.readers import read
 
 FAMILIES = {"encoders": "MiniLM", "decoders": "SmolLM2"}
 """The names of populations that consist of one family, each with the name of its family."""
+_ENDINGS = (".yaml", ".yml")  # of a population's file
 
 
 def population(name: str | Path = "embedded") -> list[str]:
@@ -77,7 +78,10 @@ def population(name: str | Path = "embedded") -> list[str]:
         return names
 
     texts = [text.strip() for text in str(name).split(",") if text.strip()]
-    names = [name for text in texts for name in (_list_names(text) if _is_file(text) else [text])]
+    names = []
+    for text in texts:
+        names += list(_read_bases(text)) if text.endswith(_ENDINGS) else [text]
+
     if not names:
         raise RespondentError("The population has no respondents: name at least one.")
 
@@ -182,12 +186,12 @@ def named_bases(name: str) -> dict[str, str]:
     >>> named_bases("embedded")
     {}
     """
-    files = [text.strip() for text in name.split(",") if _is_file(text.strip())]
+    files = [text.strip() for text in name.split(",") if text.strip().endswith(_ENDINGS)]
     return {
-        respondent: _locate_model(file, entry.base)
+        respondent: base
         for file in files
-        for respondent, entry in zip(_list_names(file), _read_entries(file), strict=True)
-        if entry.base
+        for respondent, base in _read_bases(file).items()
+        if base is not None
     }
 
 
@@ -221,7 +225,7 @@ def population_table(name: str | Path = "embedded") -> pd.DataFrame:
     >>> population_table().groupby("family")["default"].sum().to_dict()
     {'MiniLM': 13, 'SmolLM2': 8}
     """
-    if _is_file(str(name)):
+    if str(name).endswith(_ENDINGS):
         listed = _read_population(Path(name))
         models = (*listed.respondents, *listed.left_out)
         entries = [{"kind": "", "reason": ""} | entry.model_dump() for entry in models]
@@ -284,26 +288,20 @@ class _PopulationFile(Part):
         return self
 
 
-def _is_file(name: str) -> bool:
-    return name.endswith((".yaml", ".yml"))
+def _read_bases(file: str) -> dict[str, str | None]:
+    """Return the names of a file's respondents, with their bases; folders are relative to it."""
+    path = Path(file).expanduser()
 
+    def locate(model: str) -> str:
+        folder = path.parent / model
+        return str(folder) if folder.is_dir() else model
 
-def _list_names(name: str) -> list[str]:
-    """Return the names of a file's respondents; folders are relative to the file."""
-    return [
-        f"{entry.model}@{entry.revision}" if entry.revision else _locate_model(name, entry.model)
-        for entry in _read_entries(name)
-    ]
+    bases = {}
+    for entry in _read_population(path).respondents:
+        name = f"{entry.model}@{entry.revision}" if entry.revision else locate(entry.model)
+        bases[name] = locate(entry.base) if entry.base else None
 
-
-def _read_entries(name: str) -> tuple[_Entry, ...]:
-    return _read_population(Path(name).expanduser()).respondents
-
-
-def _locate_model(file: str, model: str) -> str:
-    """Return the path of a model beside a population's file, or its name if there is none."""
-    folder = Path(file).expanduser().parent / model
-    return str(folder) if folder.is_dir() else model
+    return bases
 
 
 def _read_population(path: Path) -> _PopulationFile:

@@ -8,6 +8,7 @@ received it, and uses many times as much processor time.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import math
 import re
@@ -24,7 +25,7 @@ import aiohttp
 from ..exceptions import RespondentError
 from ..store.replies import well_formed
 from .completions import _NoReply, is_filtered
-from .endpoint import Endpoint
+from .endpoint import Endpoint, _json_object
 from .secrets import _find_secrets, _mask_secrets
 
 # Longest ``Retry-After`` in seconds that is obeyed; then the request is tried again.
@@ -56,7 +57,7 @@ class _Client:
         self.endpoint = endpoint
         self.held = 0.0  # time before which the endpoint wants no request for this model
         self.where = f"{name} at {endpoint.place}"
-        headers = endpoint.header_texts
+        headers = _json_object("headers", endpoint.headers)
         key = endpoint.api_key or ""
         base = urlsplit(endpoint.address)
         user = unquote(base.username or "")
@@ -68,8 +69,7 @@ class _Client:
         elif key and not any("{api_key}" in text for text in headers.values()):
             self._headers["Authorization"] = f"Bearer {key}"
 
-        for header, text in headers.items():
-            self._headers[header] = text.replace("{api_key}", key)
+        self._headers |= {name: text.replace("{api_key}", key) for name, text in headers.items()}
 
         # The address of a request has the endpoint's query, and no password.
         path = base.path.rstrip("/") + "/chat/completions"
@@ -77,12 +77,23 @@ class _Client:
         self._proxy = _find_proxy(endpoint.address)
         addresses = [endpoint.address, self._proxy or ""]
         self.secrets = _find_secrets({"api_key": key, "base_url": addresses, "headers": headers})
-        self._session: aiohttp.ClientSession | None = None
 
-    async def close(self) -> None:
-        """Close all connections."""
-        if self._session is not None:
-            await self._session.close()
+    async def __aenter__(self) -> None:
+        """Open one HTTP client for all requests, in their event loop."""
+        self._session = aiohttp.ClientSession(
+            headers=self._headers,
+            connector=aiohttp.TCPConnector(limit=0),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(),  # the only time-out covers the whole exchange
+            auto_decompress=False,
+            trust_env=False,  # otherwise aiohttp would send passwords from ~/.netrc
+            max_line_size=_LARGEST_HEADER,
+            max_field_size=_LARGEST_HEADER,
+            max_headers=_MOST_HEADERS,
+        )
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self._session.close()
 
     async def exchange(self, text: str) -> tuple[Any, bytes]:
         """Send a request in JSON, and return the whole response, parsed as JSON and as bytes.
@@ -95,10 +106,9 @@ class _Client:
             The endpoint refuses the request.
         """
         response, body = await self._send(text.encode())
-        try:
+        reply = None
+        with contextlib.suppress(ValueError, RecursionError):
             reply = json.loads(body)
-        except (ValueError, RecursionError):
-            reply = None
 
         self._check(response.status, reply, body, response.headers)
         self.hold(_read_reset(response.headers))
@@ -147,8 +157,7 @@ class _Client:
         try:
             async with (
                 asyncio.timeout(self.endpoint.timeout),
-                self._open_session().request(
-                    "POST",
+                self._session.post(
                     self._url,
                     allow_redirects=False,
                     proxy=self._proxy,
@@ -171,23 +180,6 @@ class _Client:
             raise _NoReply(why, paid=not never, unreachable=never) from error
 
         return response, bytes(body)
-
-    def _open_session(self) -> aiohttp.ClientSession:
-        """Return one HTTP client for all concurrent requests, made in their event loop."""
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                headers=self._headers,
-                connector=aiohttp.TCPConnector(limit=0),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(),  # the only time-out covers the whole exchange
-                auto_decompress=False,
-                trust_env=False,  # otherwise aiohttp would send passwords from ~/.netrc
-                max_line_size=_LARGEST_HEADER,
-                max_field_size=_LARGEST_HEADER,
-                max_headers=_MOST_HEADERS,
-            )
-
-        return self._session
 
     def _limit_wait(self, after: float | None) -> float | None:
         """Return the number of seconds that the server asks us to wait, up to the limit."""

@@ -98,30 +98,39 @@ class Endpoint:
     headers: Mapping[str, str] | str | None = field(default=None, repr=False, hash=False)
 
     def __post_init__(self) -> None:
-        _check_address(self.base_url)
+        if self.base_url is not None and not _is_address(self.base_url):
+            raise ParameterError(
+                "base_url: not an address (not shown, as it may hold a password); "
+                "write http://host/v1 or https://…, and signs such as @ in a password as %40."
+            )
+
         hints = get_type_hints(type(self), include_extras=True)
         # what may hold a password is checked below, where no message shows it
         public = [name for name, setting in self.__dataclass_fields__.items() if setting.repr]
         check_kinds(vars(self), {name: hints[name] for name in public})
         headers = _json_object("headers", self.headers)
-        _check_headers(headers)
+        for header, text in headers.items():
+            if not (_is_sendable(header) and _is_sendable(text)):
+                advice = "write names and values as ASCII text."
+                raise ParameterError(f"headers cannot be sent: {advice}")
+            if not _HEADER_NAME.fullmatch(header):
+                raise ParameterError(
+                    f"headers: {header!r} is not a name; use letters, digits, hyphens."
+                )
+            if header.lower() in _HEADERS_OF_THE_BODY:
+                raise ParameterError(f"headers: {header} is set by each request; leave it out.")
+
         object.__setattr__(self, "headers", headers)
 
         if self.max_cost is not None and None in (self.price_in, self.price_out):
             raise ParameterError("max_cost needs price_in and price_out, per million tokens.")
-        key = self.api_key
-        if key is not None and not (isinstance(key, str) and key.isascii() and key.isprintable()):
+        if self.api_key is not None and not _is_sendable(self.api_key):
             raise ParameterError("api_key has characters that cannot be sent: copy the key again.")
 
     @property
     def address(self) -> str:
         """The address of a resolved endpoint."""
         return self.base_url or ""
-
-    @property
-    def header_texts(self) -> Mapping[str, str]:
-        """The headers that are sent with each request, before the key is filled in."""
-        return self.headers if isinstance(self.headers, Mapping) else {}
 
     @property
     def place(self) -> str:
@@ -180,39 +189,22 @@ class Endpoint:
         return dataclasses.replace(self, base_url=url, api_key=key, headers=headers)
 
 
-def _check_address(address: str | None) -> None:
-    """Refuse an unusable address without showing it, since it may hold a password."""
-    if address is None:
-        return
-
+def _is_address(address: str) -> bool:
+    """Return whether an address can be used, and shown without its password."""
     try:
         TypeAdapter(AnyHttpUrl).validate_python(address, strict=True)
         url = urlsplit(address)
-        if not url.hostname:
-            raise ValueError
-        url.hostname.encode("idna")
-
-        # Otherwise, the rest of a password after its own @ would be taken for a host, and shown.
-        if "@" in url.netloc and address.count("@") > 1:
-            raise ValueError
+        (url.hostname or "").encode("idna")
     except ValueError:
-        raise ParameterError(
-            "base_url: not an address (not shown, as it may hold a password); "
-            "write http://host/v1 or https://…, and signs such as @ in a password as %40."
-        ) from None
+        return False
+
+    # The rest of a password after its own @ would be taken for a host, and shown.
+    has_two_signs = "@" in url.netloc and address.count("@") > 1
+    return bool(url.hostname) and not has_two_signs
 
 
-def _check_headers(headers: Mapping[Any, Any]) -> None:
-    """Refuse headers that cannot be sent, or that set the length of the body."""
-    for name, value in headers.items():
-        texts = isinstance(name, str) and isinstance(value, str)
-        if not (texts and value.isascii() and value.isprintable()):
-            raise ParameterError("headers cannot be sent: write names and values as ASCII text.")
-        if not _HEADER_NAME.fullmatch(name):
-            raise ParameterError(f"headers: {name!r} is not a name; use letters, digits, hyphens.")
-
-        if name.lower() in _HEADERS_OF_THE_BODY:
-            raise ParameterError(f"headers: {name} is set by each request; leave it out.")
+def _is_sendable(text: object) -> bool:
+    return isinstance(text, str) and text.isascii() and text.isprintable()
 
 
 def _json_object(name: str, value: Mapping[str, Any] | str | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -41,10 +41,6 @@ _Talk = Generator[Turn, Reply, list[_Row]]
 # Gets a questionnaire's id, the rows of a conversation, and whether one of its replies is new.
 _Finish = Callable[[str, list[_Row], bool], None]
 _UNASKED = Reply(None, status="unasked")
-
-
-class _Unasked(Exception):
-    """The error for a request that the budget or a dry run does not allow to be sent."""
 
 
 class _GroupedSaves:
@@ -124,9 +120,7 @@ class RequestQueue:
         self._settings = settings
         self.logprobs = bool(settings.get("logprobs"))
         self._replied = self._failures = 0
-        self._is_reached = False  # whether any request has got a reply
         self._says_wait = not bar.disable  # whether to report why the first reply takes long
-        self._in_flight = 0  # requests sent and not yet answered
         self._too_soon_since = math.inf  # start of refusals as coming too soon
         self._last_error = ""
         self._tries = 0  # most attempts at a request without a reply
@@ -134,9 +128,19 @@ class RequestQueue:
     def work(self, talks: list[tuple[str, _Talk]], finish: _Finish) -> None:
         """Hold all conversations; on an error, save replies that are under way and end the run."""
         gc.freeze()  # spares loaded objects from garbage collection while replies arrive
+        loop = asyncio.new_event_loop()
+        task = loop.create_task(self._work(talks, finish))
         try:
-            _run_in_thread(self._work(talks, finish))
+            # In a thread, since a notebook already has a loop; Ctrl-C works at once.
+            with ThreadPoolExecutor(max_workers=1) as pool:
+                future = pool.submit(loop.run_until_complete, task)
+                try:
+                    future.result()
+                except BaseException:
+                    loop.call_soon_threadsafe(task.cancel)
+                    raise
         finally:
+            loop.close()
             gc.unfreeze()
 
     async def _work(self, talks: list[tuple[str, _Talk]], finish: _Finish) -> None:
@@ -148,29 +152,28 @@ class RequestQueue:
                 await self._converse(questionnaire, talk, finish)
 
         silence = asyncio.get_running_loop().call_later(_SILENCE, self._say_silence)
-        tasks = [asyncio.ensure_future(worker()) for _ in range(many)]
-        try:
-            for done in asyncio.as_completed(tasks):
-                await done
+        async with self.client:
+            tasks = [asyncio.ensure_future(worker()) for _ in range(many)]
+            try:
+                for done in asyncio.as_completed(tasks):
+                    await done
 
-            if self._failures and not self._replied:
-                raise self._make_error()
-        finally:
-            self.stopped = True
-            silence.cancel()
-            unfinished = {task for task in tasks if not task.done()}
-            if unfinished:
-                await asyncio.wait(unfinished, timeout=_GRACE)
+                if self._failures and not self._replied:
+                    raise self._make_error()
+            finally:
+                self.stopped = True
+                silence.cancel()
+                unfinished = {task for task in tasks if not task.done()}
+                if unfinished:
+                    await asyncio.wait(unfinished, timeout=_GRACE)
 
-            for task in tasks:
-                task.cancel()
+                for task in tasks:
+                    task.cancel()
 
-            await asyncio.gather(*tasks, return_exceptions=True)
-            writing = asyncio.all_tasks() - {asyncio.current_task()}
-            if writing:  # the loop is ours
-                await asyncio.wait(writing, timeout=_GRACE)
-
-            await self.client.close()
+                await asyncio.gather(*tasks, return_exceptions=True)
+                writing = asyncio.all_tasks() - {asyncio.current_task()}
+                if writing:  # the loop is ours
+                    await asyncio.wait(writing, timeout=_GRACE)
 
     async def _converse(self, questionnaire: str, talk: _Talk, finish: _Finish) -> None:
         """Hold one conversation to its end."""
@@ -186,7 +189,7 @@ class RequestQueue:
                 finish(questionnaire, end.value, is_new)
                 return
 
-    def unstored(self, talks: list[tuple[str, _Talk]]) -> tuple[list[tuple[str, int]], int]:
+    def unstored(self, talks: Iterable[tuple[str, _Talk]]) -> tuple[list[tuple[str, int]], int]:
         """Return the requests of conversations as far as known before the first reply.
 
         Parameters
@@ -249,8 +252,6 @@ class RequestQueue:
         began = time.monotonic()
         try:
             completion = await self._send_until_reply(text)
-        except _Unasked:
-            return _UNASKED
         except _NoReply as error:
             self._failures += 1
             self._last_error = str(error)
@@ -264,15 +265,18 @@ class RequestQueue:
             self.stopped = True  # at once, before the next request starts
             raise
 
+        if completion is None:
+            return _UNASKED
+
         seconds = time.monotonic() - began
         await self._saves[questionnaire].save(key, turn, text, completion, seconds)
         self._failures = 0
-        self._replied += 1
-
         return dataclasses.replace(replies.by_key[key], is_new=True)  # as stored
 
-    async def _send_until_reply(self, text: str) -> _Completion:
+    async def _send_until_reply(self, text: str) -> _Completion | None:
         """Repeat a request until it succeeds or is hopeless, and return the reply.
+
+        Without enough budget there is no request, and no reply.
 
         Raises
         ------
@@ -286,7 +290,7 @@ class RequestQueue:
             try:
                 completion = await self._send(text)
                 self._too_soon_since = math.inf
-                self._is_reached = True
+                self._replied += 1
                 return completion
             except _NoReply as error:
                 sent += 1
@@ -298,15 +302,15 @@ class RequestQueue:
                 if error.slow:  # not a failure while the endpoint replies to others
                     now = time.monotonic()
                     self._too_soon_since = min(self._too_soon_since, now)
-                    # Requests under way may still get replies.
                     patience = self.endpoint.patience
-                    patience += self.endpoint.timeout if self._in_flight else 0.0
+                    if self.budget.spending.under_way:  # other requests may still get replies
+                        patience += self.endpoint.timeout
                     is_hopeless = now + pause - self._too_soon_since > patience
                 else:
                     failures += 1
                     unreadable += error.unreadable
                     tries = self.endpoint.retries + 1
-                    if not (self._is_reached or error.busy):
+                    if not (self._replied or error.busy):
                         tries = min(tries, _FIRST_TRIES)
                     is_hopeless = failures >= tries or unreadable >= _UNREADABLE_TRIES
 
@@ -321,20 +325,21 @@ class RequestQueue:
 
             await asyncio.sleep(pause)
 
-    async def _send(self, text: str) -> _Completion:
-        """Send a request when the budget and the limits allow it."""
+    async def _send(self, text: str) -> _Completion | None:
+        """Send a request when the limits allow it, if the budget does."""
         reservation = _Reservation(text)
-        is_sent = False
         paid = False
 
         try:
             if not await self.budget.wait(reservation):
-                raise _Unasked
+                return None
 
-            await self._wait_for_endpoint()
-            is_sent = True
+            while not self.stopped and self.client.held > time.monotonic():
+                await asyncio.sleep(min(self.client.held - time.monotonic(), 1.0))
+            if self.stopped:
+                raise asyncio.CancelledError
+
             paid = True  # an aborted request may have got a reply
-            self._in_flight += 1
             content, body = await self.client.exchange(text)
             completion = _read_completion(content, self.logprobs)
             if completion is None:
@@ -356,21 +361,9 @@ class RequestQueue:
             paid = False
             raise
         finally:
-            self._in_flight -= is_sent
             self.budget.release(reservation, paid)  # unless it is settled
 
         return completion
-
-    async def _wait_for_endpoint(self) -> None:
-        """Wait while the endpoint wants no request for this model."""
-        while not self.stopped:
-            seconds = self.client.held - time.monotonic()
-            if seconds <= 0:
-                return
-
-            await asyncio.sleep(min(seconds, 1.0))
-
-        raise asyncio.CancelledError
 
     def _make_error(self, refuses_all: bool = False) -> RespondentError:
         """Return the error for an endpoint that does not reply, or refuses all as too early."""
@@ -399,19 +392,3 @@ class RequestQueue:
         if self._says_wait and not self._replied:
             self._says_wait = False
             self._bar.write(f"{self.client.where}: no reply yet ({reason}).", file=sys.stderr)
-
-
-def _run_in_thread(work: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine in a thread, since a notebook already has a loop; Ctrl-C works at once."""
-    loop = asyncio.new_event_loop()
-    task = loop.create_task(work)
-    try:
-        with ThreadPoolExecutor(max_workers=1) as pool:
-            future = pool.submit(loop.run_until_complete, task)
-            try:
-                future.result()
-            except BaseException:
-                loop.call_soon_threadsafe(task.cancel)
-                raise
-    finally:
-        loop.close()

@@ -311,16 +311,6 @@ class Chat(_ConversationMode):
         return rows
 
 
-def _load_writer(respondent: str | Path, dtype: str) -> _Writer:
-    """Return the function :func:`psychometrics.modes.generation.replies` for a model."""
-    source = find(respondent)
-    kind = "a causal language model, which can reply"
-    model, tokenizer = load_model(source, "causal", dtype=dtype, what=kind)
-    tokenizer.name_or_path = source.name
-    model = to_device(model, resolve_device(None), dtype, source.name)
-    return functools.partial(generation.replies, (model, tokenizer))
-
-
 def _write_request(questionnaire: Questionnaire, turn: Turn, asking: Asking) -> dict[str, Any]:
     """Return everything that determines a reply."""
     conditions = as_filed(questionnaire, asking.conditions)
@@ -376,7 +366,7 @@ def _generate_replies(
         requests[0]["max_tokens"],
         # The seed depends on the question and the run, so other respondents do not matter.
         seeds=[int(key[:15], 16) for key in keys],
-        forms=[request.get("form") for request in requests],
+        forms=[request["form"] for request in requests if "form" in request] or None,
         keep=keep,
     )
 
@@ -414,6 +404,9 @@ def _ask_endpoint(
         count(len(answers) - unasked)
         rows[questionnaire] += answers
 
+    def begin_talks() -> Iterator[tuple[str, _Talk]]:
+        return ((job.questionnaire.id, talk) for job in jobs for talk in job.begin())
+
     with contextlib.ExitStack() as stack:
         in_order = sorted(jobs, key=lambda job: job.key)  # or two runs could block each other
         stored = {
@@ -423,9 +416,9 @@ def _ask_endpoint(
             bar.expect(job.questions)
 
         queue = RequestQueue(endpoint, name, settings, bar, stored)
-        _print_plan(queue, jobs, endpoint, bar)
+        _print_plan(queue, begin_talks(), bar)
         try:
-            queue.work(_begin_talks(jobs), finish)
+            queue.work(list(begin_talks()), finish)
         except RespondentError as error:
             failure = error
 
@@ -441,11 +434,7 @@ def _ask_endpoint(
     return rows, failure
 
 
-def _begin_talks(jobs: list[_Job]) -> list[tuple[str, _Talk]]:
-    return [(job.questionnaire.id, talk) for job in jobs for talk in job.begin()]
-
-
-def _print_plan(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: Progress) -> None:
+def _print_plan(queue: RequestQueue, talks: Iterator[tuple[str, _Talk]], bar: Progress) -> None:
     """Announce the number of requests to a paid endpoint, and their price.
 
     Raises
@@ -453,14 +442,15 @@ def _print_plan(queue: RequestQueue, jobs: list[_Job], endpoint: Endpoint, bar: 
     RespondentError
         ``max_cost`` does not cover a single request, and no reply is stored.
     """
-    is_priced = endpoint.price_in is not None or endpoint.price_out is not None
+    endpoint = queue.endpoint
+    is_priced = bar.spending.priced
     is_shown = not bar.disable and (is_priced or bool(endpoint.api_key))
     limit = endpoint.max_cost
     place = queue.client.where
 
     if endpoint.dry_run or (limit is None and not is_shown):
         return
-    requests, stored = queue.unstored(_begin_talks(jobs))
+    requests, stored = queue.unstored(talks)
     if not requests:
         return
 

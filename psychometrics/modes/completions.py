@@ -8,7 +8,6 @@ and the lexicon are also in this file, because only mining reads them.
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -37,7 +36,7 @@ from .prompting import _check_finite, _compute_batches
 
 _Completion = tuple[str, float]  # text and log-probability
 # A function from the new tokens of several rows, and the continued rows, to their next logits.
-_Step = Callable[[torch.Tensor, NDArray[np.intp]], torch.Tensor]
+_Step = Callable[[torch.Tensor, NDArray[np.intp]], Any]
 
 MASK = "[M]"
 """The mark for the place of the completion in a template."""
@@ -129,12 +128,12 @@ def mine(
         if missing:
             loaded = load_masked_lm() if model == "embedded" else load_model(find(model), kind)
             network = to_device(loaded[0], device, "float32", name)
-            fill = {
-                "masked": _complete_masked,
-                "causal": _complete_causal,
-                "encoder-decoder": _complete_infilled,
+            completer = _Completer(network, loaded[1], k, whole_words)
+            complete = {
+                "masked": completer.complete_masked,
+                "causal": completer.complete_causal,
+                "encoder-decoder": completer.complete_infilled,
             }[kind]
-            complete = functools.partial(fill, network, loaded[1], k=k, whole_words=whole_words)
             with tqdm(total=len(missing), desc=name, unit="template", disable=not progress) as bar:
                 batches = _compute_batches(missing, _BATCH, complete, identity)
                 for batch, completions in batches:
@@ -286,156 +285,171 @@ def model_names(models: str) -> list[str]:
     return names
 
 
-@torch.inference_mode()
-def _complete_masked(
-    network: Any, tokenizer: Any, batch: list[str], k: int, whole_words: bool
-) -> list[list[_Completion]]:
-    """Return the top K tokens at the mask, with one forward pass per batch."""
-    inputs = _encode(
-        tokenizer, [text.replace(MASK, tokenizer.mask_token) for text in batch], network
-    )
-    places = inputs["input_ids"] == tokenizer.mask_token_id
-    if not (places.sum(dim=1) == 1).all():
-        raise RespondentError("A template is too long and lost its mask: use shorter ones.")
+class _Completer:
+    """A loaded model that completes templates with its K best tokens, continued to words."""
 
-    logits = network(**inputs).logits.float()[places]
-    ids, logprobs = _choose_best(logits, _find_allowed(tokenizer, whole_words), k)
-    words = [
-        [tokenizer.decode([i]).strip().removeprefix("##") for i in row] for row in ids.tolist()
-    ]
+    def __init__(self, network: Any, tokenizer: Any, k: int, whole_words: bool) -> None:
+        self.network = network
+        self.tokenizer = tokenizer
+        self.k = k
+        self.allowed = _find_allowed(tokenizer, whole_words)
+        self.stops = {tokenizer.eos_token_id}
 
-    return [list(zip(*row, strict=True)) for row in zip(words, logprobs.tolist(), strict=True)]
+    @torch.inference_mode()
+    def complete_masked(self, batch: list[str]) -> list[list[_Completion]]:
+        """Return the top K tokens at the mask, with one forward pass per batch."""
+        tokenizer = self.tokenizer
+        inputs = self._encode([text.replace(MASK, tokenizer.mask_token) for text in batch])
+        places = inputs["input_ids"] == tokenizer.mask_token_id
+        if not (places.sum(dim=1) == 1).all():
+            raise RespondentError("A template is too long and lost its mask: use shorter ones.")
 
+        ids, logprobs = self._choose_best(self.network(**inputs).logits.float()[places])
+        words = [
+            [tokenizer.decode([i]).strip().removeprefix("##") for i in row] for row in ids.tolist()
+        ]
 
-@torch.inference_mode()
-def _complete_causal(
-    network: Any, tokenizer: Any, batch: list[str], k: int, whole_words: bool
-) -> list[list[_Completion]]:
-    """Return the top K first tokens after the template's beginning, each continued to a word."""
-    allowed = _find_allowed(tokenizer, whole_words)
-    answers = []
-    for text in batch:
-        # A space before the mask belongs to the token after it, so it is stripped here.
-        begun = [text.split(MASK)[0].rstrip()]
-        ids = _encode(tokenizer, begun, network, more=_MAX_PIECES)["input_ids"]
-        if not ids.shape[1]:
-            raise RespondentError(f"'{text}' begins with its mask: put words before it.")
+        return [list(zip(*row, strict=True)) for row in zip(words, logprobs.tolist(), strict=True)]
 
-        logits, step = _continue_texts(network, ids)
-        answers.append(_finish_words(step, logits, allowed, k, tokenizer, set()))
+    @torch.inference_mode()
+    def complete_causal(self, batch: list[str]) -> list[list[_Completion]]:
+        """Return the top K first tokens after each beginning, continued to a word."""
+        answers = []
+        for text in batch:
+            # A space before the mask belongs to the token after it, so it is stripped here.
+            ids = self._encode([text.split(MASK)[0].rstrip()], more=_MAX_PIECES)["input_ids"]
+            if not ids.shape[1]:
+                raise RespondentError(f"'{text}' begins with its mask: put words before it.")
 
-    return answers
+            logits, step = self._continue_text(ids)
+            answers.append(self.finish_words(step, logits))
 
+        return answers
 
-def _continue_texts(network: Any, ids: torch.Tensor) -> tuple[torch.Tensor, _Step]:
-    """Return the logits after texts, and a function that returns logits after further tokens.
+    def _continue_text(self, ids: torch.Tensor) -> tuple[torch.Tensor, _Step]:
+        """Return the logits after a text, and a function that returns logits after further tokens.
 
-    The states of earlier tokens are cached, so that a step reads one token per row; a model without
-    such a cache reads all tokens again.
-    """
-    out = network(input_ids=ids, use_cache=True)
-    past = getattr(out, "past_key_values", None)
-    past = past if hasattr(past, "batch_select_indices") else None
-    in_past: NDArray[np.intp] | None = None  # indices of the cached continuations
+        The states of earlier tokens are cached, so that a step reads one token per row; a model
+        without such a cache reads all tokens again.
+        """
+        network = self.network
+        out = network(input_ids=ids, use_cache=True)
+        past = getattr(out, "past_key_values", None)
+        past = past if hasattr(past, "batch_select_indices") else None
+        in_past: NDArray[np.intp] | None = None  # indices of the cached continuations
 
-    def step(added: torch.Tensor, rows: NDArray[np.intp]) -> torch.Tensor:
-        nonlocal in_past
-        if past is None:
-            texts = torch.cat([ids.expand(len(rows), -1), added[rows]], dim=1)
-            return _select_last_logits(network(input_ids=texts))
+        def step(added: torch.Tensor, rows: NDArray[np.intp]) -> Any:
+            nonlocal in_past
+            if past is None:
+                texts = torch.cat([ids.expand(len(rows), -1), added[rows]], dim=1)
+                return network(input_ids=texts).logits[:, -1].float()
 
-        if in_past is None:
-            past.batch_repeat_interleave(len(added))
-            in_past = np.arange(len(added))
+            if in_past is None:
+                past.batch_repeat_interleave(len(added))
+                in_past = np.arange(len(added))
 
-        if len(rows) < len(in_past):
-            places = np.searchsorted(in_past, rows)
-            past.batch_select_indices(torch.from_numpy(places).to(ids.device))
-            in_past = rows
+            if len(rows) < len(in_past):
+                places = np.searchsorted(in_past, rows)
+                past.batch_select_indices(torch.from_numpy(places).to(ids.device))
+                in_past = rows
 
-        last = added[rows][:, -1:]
-        return _select_last_logits(network(input_ids=last, past_key_values=past, use_cache=True))
+            last = added[rows][:, -1:]
+            output = network(input_ids=last, past_key_values=past, use_cache=True)
+            return output.logits[:, -1].float()
 
-    return _select_last_logits(out), step
+        return out.logits[:, -1].float(), step
 
-
-def _select_last_logits(output: Any) -> torch.Tensor:
-    """Return a model's logits at the last token of each row, in float32."""
-    logits: torch.Tensor = output.logits
-    return logits[:, -1].float()
-
-
-@torch.inference_mode()
-def _complete_infilled(
-    network: Any, tokenizer: Any, batch: list[str], k: int, whole_words: bool
-) -> list[list[_Completion]]:
-    """Return the top K first tokens after the sentinel, continued to a word or a sentinel."""
-    sentinel, following = tokenizer.convert_tokens_to_ids(["<extra_id_0>", "<extra_id_1>"])
-    if sentinel is None or sentinel == tokenizer.unk_token_id:
-        raise RespondentError("The tokenizer has no <extra_id_0>: name a model of the T5 family.")
-
-    start = network.config.decoder_start_token_id
-    start = tokenizer.pad_token_id if start is None else start
-    begun = torch.tensor([[start, sentinel]], device=network.device)
-    none_yet = torch.empty((1, 0), dtype=torch.long, device=network.device)
-    allowed = _find_allowed(tokenizer, whole_words)
-    answers = []
-    for text in batch:
-        inputs = _encode(tokenizer, [text.replace(MASK, "<extra_id_0>")], network)
-        states = network.get_encoder()(**inputs).last_hidden_state
-
-        def step(
-            added: torch.Tensor,
-            rows: NDArray[np.intp],
-            states: torch.Tensor = states,
-            mask: torch.Tensor = inputs["attention_mask"],
-        ) -> torch.Tensor:
-            output = network(
-                encoder_outputs=(states.expand(len(rows), -1, -1),),
-                attention_mask=mask.expand(len(rows), -1),
-                decoder_input_ids=torch.cat([begun.expand(len(rows), -1), added[rows]], dim=1),
+    @torch.inference_mode()
+    def complete_infilled(self, batch: list[str]) -> list[list[_Completion]]:
+        """Return the top K first tokens after the sentinel, continued to a word or a sentinel."""
+        network = self.network
+        tokenizer = self.tokenizer
+        sentinel, following = tokenizer.convert_tokens_to_ids(["<extra_id_0>", "<extra_id_1>"])
+        if sentinel is None or sentinel == tokenizer.unk_token_id:
+            raise RespondentError(
+                "The tokenizer has no <extra_id_0>: name a model of the T5 family."
             )
-            return _select_last_logits(output)
 
-        logits = step(none_yet, np.arange(1))
-        answers.append(_finish_words(step, logits, allowed, k, tokenizer, {following}))
+        self.stops |= {following}
+        start = network.config.decoder_start_token_id
+        start = tokenizer.pad_token_id if start is None else start
+        begun = torch.tensor([[start, sentinel]], device=network.device)
+        answers = []
+        for text in batch:
+            inputs = self._encode([text.replace(MASK, "<extra_id_0>")])
+            states = network.get_encoder()(**inputs).last_hidden_state
 
-    return answers
+            def step(
+                added: torch.Tensor,
+                rows: NDArray[np.intp],
+                states: torch.Tensor = states,
+                mask: torch.Tensor = inputs["attention_mask"],
+            ) -> Any:
+                output = network(
+                    encoder_outputs=(states.expand(len(rows), -1, -1),),
+                    attention_mask=mask.expand(len(rows), -1),
+                    decoder_input_ids=torch.cat([begun.expand(len(rows), -1), added[rows]], dim=1),
+                )
+                return output.logits[:, -1].float()
 
+            logits = step(begun[:, :0], np.arange(1))
+            answers.append(self.finish_words(step, logits))
 
-def _finish_words(
-    step: _Step,
-    logits: torch.Tensor,
-    allowed: NDArray[np.bool_],
-    k: int,
-    tokenizer: Any,
-    stops: set[int],
-) -> list[_Completion]:
-    """Continue each of the best first tokens greedily to the end of its word."""
-    (ids,), (logprobs,) = _choose_best(logits, allowed, k)
-    added = ids[:, None]
-    is_open = np.ones(len(ids), dtype=bool)
-    ends = np.ones(len(ids), dtype=int)
-    stops = stops | {tokenizer.eos_token_id}
+        return answers
 
-    for _ in range(_MAX_PIECES - 1):
-        rows = np.flatnonzero(is_open)
-        chosen = step(added, rows).argmax(dim=-1)
-        for row, token in zip(rows, chosen.tolist(), strict=True):
-            is_open[row] = token not in stops and not _starts_word(tokenizer, token)
+    def finish_words(self, step: _Step, logits: torch.Tensor) -> list[_Completion]:
+        """Continue each of the best first tokens greedily to the end of its word."""
+        (ids,), (logprobs,) = self._choose_best(logits)
+        added = ids[:, None]
+        is_open = np.ones(len(ids), dtype=bool)
+        ends = np.ones(len(ids), dtype=int)
 
-        following = torch.zeros_like(added[:, :1])  # unused in finished rows
-        following[rows, 0] = chosen
-        added = torch.cat([added, following], dim=1)
-        ends[is_open] += 1
-        if not is_open.any():
-            break
+        for _ in range(_MAX_PIECES - 1):
+            rows = np.flatnonzero(is_open)
+            chosen = step(added, rows).argmax(dim=-1)
+            for row, token in zip(rows, chosen.tolist(), strict=True):
+                is_open[row] = token not in self.stops and not _starts_word(self.tokenizer, token)
 
-    texts = [
-        tokenizer.decode(row[:end], skip_special_tokens=True).strip()
-        for row, end in zip(added.tolist(), ends, strict=True)
-    ]
-    return list(zip(texts, logprobs.tolist(), strict=True))
+            following = torch.zeros_like(added[:, :1])  # unused in finished rows
+            following[rows, 0] = chosen
+            added = torch.cat([added, following], dim=1)
+            ends[is_open] += 1
+            if not is_open.any():
+                break
+
+        texts = [
+            self.tokenizer.decode(row[:end], skip_special_tokens=True).strip()
+            for row, end in zip(added.tolist(), ends, strict=True)
+        ]
+        return list(zip(texts, logprobs.tolist(), strict=True))
+
+    def _choose_best(self, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return ids and log-probabilities of the best allowed tokens, each of shape (n, k)."""
+        scores = logits.log_softmax(dim=-1)[:, : len(self.allowed)]
+        keep = torch.from_numpy(self.allowed).to(scores.device)[: scores.shape[1]]
+        most = int(keep.sum())
+        if self.k > most:
+            raise ParameterError(f"k must be at most the model's {most} tokens, got {self.k}.")
+        top = scores.masked_fill(~keep, float("-inf")).topk(self.k, dim=-1)
+        return top.indices, top.values
+
+    def _encode(self, texts: list[str], more: int = 0) -> dict[str, torch.Tensor]:
+        """Encode texts for the model, with room for ``more`` tokens."""
+        if self.tokenizer.pad_token is None:
+            self.tokenizer.pad_token = self.tokenizer.eos_token
+
+        inputs = self.tokenizer(
+            texts,
+            padding=len(texts) > 1,
+            padding_side="right",  # positions count from the left
+            return_tensors="pt",
+            verbose=False,
+        )
+        network = self.network
+        if not network.config.is_encoder_decoder:  # encoder-decoders have no length limit here
+            check_length(inputs["input_ids"].tolist(), network, self.tokenizer, more)
+        names = ("input_ids", "attention_mask")
+        return {name: inputs[name].to(network.device) for name in names if name in inputs}
 
 
 def _starts_word(tokenizer: Any, token: int) -> bool:
@@ -466,38 +480,6 @@ def _find_allowed(tokenizer: Any, whole_words: bool) -> NDArray[np.bool_]:
     if not allowed.any():
         raise RespondentError("None of this model's tokens is a whole word: use whole_words=False.")
     return allowed
-
-
-def _choose_best(
-    logits: torch.Tensor, allowed: NDArray[np.bool_], k: int
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return ids and log-probabilities of the best allowed tokens, each of shape (n, k)."""
-    scores = logits.log_softmax(dim=-1)[:, : len(allowed)]
-    keep = torch.from_numpy(allowed).to(scores.device)[: scores.shape[1]]
-    if k > int(keep.sum()):
-        raise ParameterError(f"k must be at most the model's {int(keep.sum())} tokens, got {k}.")
-    top = scores.masked_fill(~keep, float("-inf")).topk(k, dim=-1)
-    return top.indices, top.values
-
-
-def _encode(
-    tokenizer: Any, texts: list[str], network: Any, more: int = 0
-) -> dict[str, torch.Tensor]:
-    """Encode texts for the model, with room for ``more`` tokens."""
-    if tokenizer.pad_token is None:
-        tokenizer.pad_token = tokenizer.eos_token
-    pads = len(texts) > 1
-    inputs = tokenizer(
-        texts,
-        padding=pads,
-        padding_side="right",  # positions count from the left
-        return_tensors="pt",
-        verbose=False,
-    )
-    if not network.config.is_encoder_decoder:  # encoder-decoders have no length limit here
-        check_length(inputs["input_ids"].tolist(), network, tokenizer, more)
-    names = ("input_ids", "attention_mask")
-    return {name: inputs[name].to(network.device) for name in names if name in inputs}
 
 
 def _check_masks(templates: Iterable[Any], place: str) -> None:

@@ -7,7 +7,6 @@ many conversations run at once.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 from collections.abc import Callable, Generator, Sequence
@@ -141,17 +140,19 @@ class _ConversationMode(Mode):
         """
         conditions = self.complete(conditions)
         nobody = Asking(None, Identity(""), None, Progress(disable=True), conditions)
-        rows: list[_Row] = []
-        number = 0
+        turns: list[Turn] = []
+
+        def skip(asked: list[Turn]) -> list[Reply]:
+            turns.extend(asked)
+            return [Reply(None, status="unasked")]
 
         for talk in self.talks(questionnaire, nobody):
-            turn = next(talk)
-            with contextlib.suppress(StopIteration):
-                while True:
-                    number += 1
-                    request = {"run": turn.run, "request": number, "items": " ".join(turn.items)}
-                    rows += [request | message for message in turn.messages]
-                    turn = talk.send(Reply(None, status="unasked"))
+            self.hold([talk], nobody, skip)
+
+        rows: list[_Row] = []
+        for number, turn in enumerate(turns, start=1):
+            request = {"run": turn.run, "request": number, "items": " ".join(turn.items)}
+            rows += [request | message for message in turn.messages]
 
         return pd.DataFrame(rows)
 
@@ -248,20 +249,22 @@ class _Conversation:
                     history = [*turn.messages, {"role": "assistant", "content": reply.text}]
 
                 answers = self._read_reply(reply, unanswered)
-                for (item, order, position), answer in zip(unanswered, answers, strict=True):
-                    status, value = answer
-                    row = self.who | {"item_id": item.id, "value": value, "status": status}
-                    row["position"] = position
-                    row["options"] = " ".join(str(place + 1) for place in order)
-                    row |= {"attempts": attempt, "raw": reply.text}
+                for (item, order, position), (status, value) in zip(
+                    unanswered, answers, strict=True
+                ):
+                    rows[item.id] = self.who | {
+                        "item_id": item.id,
+                        "value": value,
+                        "status": status,
+                        "position": position,
+                        "options": " ".join(str(place + 1) for place in order),
+                        "attempts": attempt,
+                        "raw": reply.text,
+                    }
                     if self.conditions["log"]:
-                        row["sent"] = json.dumps(turn.messages, ensure_ascii=False)
+                        rows[item.id]["sent"] = json.dumps(turn.messages, ensure_ascii=False)
 
-                    rows[item.id] = row
-
-                unanswered = [
-                    question for question in unanswered if rows[question[0].id]["status"] != "ok"
-                ]
+                unanswered = [each for each in unanswered if rows[each[0].id]["status"] != "ok"]
                 if not unanswered or reply.text is None:
                     break
 
@@ -271,21 +274,45 @@ class _Conversation:
         self, batch: list[_Question], history: list[dict[str, str]], attempt: int
     ) -> Turn:
         """Return the turn that asks the items of a batch."""
-        conditions = self.conditions
-        items = [item for item, _, _ in batch]
-        orders = [order for _, order, _ in batch]
-        look = {name: conditions[name] for name in _LOOK}
+        items, orders, _ = zip(*batch, strict=True)
+        look = {name: self.conditions[name] for name in _LOOK}
         prompt = messages(self.questionnaire, items, orders=orders, **look)
-        form = None
-
         if history:
             prompt = [*history, prompt[-1]]
 
-        if conditions["reply"] == "json_schema":
-            labels = conditions["labels"]
-            form = _write_schema(self.questionnaire, items, labels, conditions["think"])
-
+        form = self._write_schema(items) if look["reply"] == "json_schema" else None
         return Turn(prompt, self.who["run"], attempt, tuple(item.id for item in items), form)
+
+    def _write_schema(self, items: Sequence[Item]) -> dict[str, Any]:
+        """Return the ``response_format`` of a request to an OpenAI-compatible endpoint.
+
+        It is an object with a key for each statement's number; the value is one of the statement's
+        labels.
+        """
+        labels = self.conditions["labels"]
+        properties: dict[str, Any] = {}
+        if self.conditions["think"]:
+            properties["explanation"] = {"type": "string"}
+
+        for number, item in enumerate(items, start=1):
+            names = option_labels(self.questionnaire.choices(item), labels)
+            if labels != "numeric":
+                values: dict[str, Any] = {"type": "string", "enum": names}
+            elif all(re.fullmatch(r"-?\d+", name) for name in names):
+                values = {"type": "integer", "enum": [int(name) for name in names]}
+            else:
+                values = {"type": "number", "enum": [float(name) for name in names]}
+
+            properties[f"{number}"] = values
+
+        schema = {
+            "type": "object",
+            "properties": properties,
+            "required": list(properties),
+            "additionalProperties": False,
+        }
+        form = {"name": "answers", "strict": True, "schema": schema}
+        return {"type": "json_schema", "json_schema": form}
 
     def _read_reply(self, reply: Reply, batch: list[_Question]) -> Sequence[tuple[str, Any]]:
         """Read a reply; if it ended early, the unanswered items get a status that says so."""
@@ -294,8 +321,7 @@ class _Conversation:
 
         cipher = self.conditions["cipher"]
         text = caesar(_remove_thoughts(reply.text), -cipher) if cipher else reply.text
-        items = [item for item, _, _ in batch]
-        orders = [order for _, order, _ in batch]
+        items, orders, _ = zip(*batch, strict=True)
         question = self.questionnaire, items, self.conditions["labels"], orders
         answers = self.parse(text, *question)
 
@@ -315,37 +341,3 @@ class _Conversation:
                 results.append(last_answer if last_answer[0] == "refused" else (status, None))
 
         return results
-
-
-def _write_schema(
-    questionnaire: Questionnaire, items: Sequence[Item], labels: str, think: bool
-) -> dict[str, Any]:
-    """Return the ``response_format`` of a request to an OpenAI-compatible endpoint.
-
-    It is an object with a key for each statement's number; the value is one of the statement's
-    labels.
-    """
-    properties: dict[str, Any] = {"explanation": {"type": "string"}} if think else {}
-
-    for number, item in enumerate(items, start=1):
-        names = option_labels(questionnaire.choices(item), labels)
-        if labels != "numeric":
-            values: dict[str, Any] = {"type": "string", "enum": names}
-        elif all(re.fullmatch(r"-?\d+", name) for name in names):
-            values = {"type": "integer", "enum": [int(name) for name in names]}
-        else:
-            values = {"type": "number", "enum": [float(name) for name in names]}
-
-        properties[f"{number}"] = values
-
-    schema = {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-    return {
-        "type": "json_schema",
-        "json_schema": {"name": "answers", "strict": True, "schema": schema},
-    }

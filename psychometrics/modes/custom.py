@@ -16,13 +16,13 @@ import contextlib
 import dataclasses
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pandas as pd
 
 from ..exceptions import ParameterError, RespondentError
-from ..questionnaires import Item, Option, Questionnaire
+from ..questionnaires import Questionnaire
 from ..store import StoredAnswers, key_of
 from ..store.replies import Reply, StoredReplies, Turn, well_formed
 from .conversations import _ConversationConditions, _ConversationMode, _Parser, _Row
@@ -123,18 +123,15 @@ def _request_reply(turn: Turn, asking: Asking, replies: StoredReplies | None) ->
 def _check_parser(parse: _Parser) -> _Parser:
     """Wrap a parser to check that it returns a pair or a dict for each item."""
 
-    def parse_all(
-        text: str,
-        questionnaire: Questionnaire,
-        items: Sequence[Item],
-        labels: str,
-        orders: Sequence[tuple[int, ...]],
-    ) -> list[tuple[str, Any]]:
-        answers: list[Any] = list(parse(text, questionnaire, items, labels, orders) or [])
+    def parse_all(text: str, *question: Any) -> list[tuple[str, Any]]:
+        questionnaire, items, labels, orders = question
+        answers: list[Any] = list(parse(text, *question) or [])
         for place, (item, order) in enumerate(zip(items, orders, strict=True)):
             if place < len(answers) and isinstance(answers[place], dict):
                 options = questionnaire.choices(item)
-                answers[place] = _share_options(answers[place], options, labels, order)
+                values = [options[i].value for i in order]
+                by_label = dict(zip(option_labels(options, labels), values, strict=True))
+                answers[place] = _share_options(answers[place], by_label)
 
         are_pairs = all(isinstance(answer, tuple) and len(answer) == 2 for answer in answers)
         if len(answers) != len(items) or not are_pairs:
@@ -147,19 +144,14 @@ def _check_parser(parse: _Parser) -> _Parser:
 
 
 def _share_options(
-    by_label: Mapping[Any, float], options: Sequence[Option], labels: str, order: tuple[int, ...]
+    by_label: Mapping[Any, float], values: Mapping[str, float | str]
 ) -> tuple[str, dict[float | str, float] | None]:
     """Return the status and the probability of each value, given probabilities of labels."""
-    places = dict(zip(option_labels(options, labels), order, strict=True))
-    shares = {
-        options[places[str(label)]].value: share
-        for label, share in by_label.items()
-        if str(label) in places
-    }
+    shares = {values[str(k)]: share for k, share in by_label.items() if str(k) in values}
     are_numbers = all(0 <= share < float("inf") for share in shares.values())
     if len(shares) < len(by_label) or not are_numbers:
         raise ParameterError(
-            f"parse must return numbers of at least 0 for {', '.join(places)}, got {by_label}."
+            f"parse must return numbers of at least 0 for {', '.join(values)}, got {by_label}."
         )
 
     total = sum(shares.values())

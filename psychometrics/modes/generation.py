@@ -57,7 +57,7 @@ def replies(
     max_tokens: int = 256,
     seeds: Sequence[int] | None = None,
     batch: int | None = None,
-    forms: Sequence[_Form | None] | None = None,
+    forms: Sequence[_Form] | None = None,
     keep: Callable[[int, _WrittenReply], None] | None = None,
 ) -> list[_WrittenReply]:
     """Generate a model's replies to conversations.
@@ -84,9 +84,9 @@ def replies(
         default it is 32, and more on a CUDA device with enough free memory. If memory runs out, it
         is halved. It can change a reply only through rounding: often in bfloat16, almost never in
         float32.
-    forms : sequence of N forms or None, optional
+    forms : sequence of N forms, optional
         Form of each reply: a list of parts, each a list of alternative texts. Only tokens that
-        continue such a text can be chosen. None leaves a reply free.
+        continue such a text can be chosen. Without forms, replies are free.
     keep : callable, optional
         A function that is called after each batch with the index and the reply of each
         conversation.
@@ -114,11 +114,10 @@ def replies(
     model, tokenizer = loaded
     count = len(conversations)
     seeds = range(count) if seeds is None else seeds
-    forms = [None] * count if forms is None else forms
     ends = _find_end_tokens(model, tokenizer)
     encoded = [encode(tokenizer, conversation) for conversation in conversations]
     check_length(encoded, model, tokenizer, max_tokens)
-    form_tokens = [_encode_form(tokenizer, form, ends) for form in forms]
+    form_tokens = [_encode_form(tokenizer, form, ends) for form in forms or ()]
 
     dtype = str(model.dtype).removeprefix("torch.")
     identity = Identity("The model with these conversations", dtype=dtype, device=str(model.device))
@@ -129,11 +128,11 @@ def replies(
         batch = batch_rows(model.config, model.device, dtype, longest, _BATCH)
 
     def generate(places: list[int]) -> list[list[int]]:
-        choose = _TokenChoice(
-            temperature, [seeds[i] for i in places], [form_tokens[i] for i in places]
-        )
+        choose = _TokenChoice(temperature, [seeds[i] for i in places])
+        batch_forms = [form_tokens[i] for i in places if forms]
         texts = [encoded[i] for i in places]
-        return _generate(model, texts, max_tokens, ends, tokenizer.pad_token_id, choose)
+        padding = tokenizer.pad_token_id
+        return _generate(model, texts, max_tokens, ends, padding, choose, batch_forms)
 
     written: dict[int, _WrittenReply] = {}
     order = sorted(range(count), key=lambda i: len(encoded[i]))
@@ -222,8 +221,9 @@ def _generate(
     ends: list[int],
     padding: int | None,
     choose: _TokenChoice,
+    forms: list[_FormTokens],
 ) -> list[list[int]]:
-    """Generate the tokens that follow each text."""
+    """Generate the tokens that follow each text, in the texts' forms if there are any."""
     import torch
     from transformers import GenerationConfig
 
@@ -240,7 +240,9 @@ def _generate(
     )
     model_settings = model.generation_config
     model.generation_config = settings
-    choose.start = width
+
+    def allow(row: int, tokens: torch.Tensor) -> list[int]:
+        return _find_next_tokens(forms[row], tokens[width:].tolist()) or ends
 
     try:
         with torch.inference_mode():
@@ -248,6 +250,7 @@ def _generate(
                 input_ids=torch.tensor(ids, device=model.device),
                 attention_mask=torch.tensor(mask, device=model.device),
                 generation_config=settings,
+                prefix_allowed_tokens_fn=allow if forms else None,
                 logits_processor=[choose],
             )
     finally:
@@ -258,14 +261,10 @@ def _generate(
 
 
 class _TokenChoice:
-    """Keep only the scores of the tokens that a row's form allows, or of the drawn token."""
+    """Change the tokens' scores so that in each row the drawn token has the highest."""
 
-    def __init__(
-        self, temperature: float, seeds: Sequence[int], forms: Sequence[_FormTokens | None]
-    ) -> None:
+    def __init__(self, temperature: float, seeds: Sequence[int]) -> None:
         self.temperature = temperature
-        self.forms = forms
-        self.start = 0  # place of a reply's first token
         self.generators = [np.random.default_rng(seed) for seed in seeds]
 
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
@@ -274,16 +273,6 @@ class _TokenChoice:
         scores = scores.float()
         if not scores.amax(dim=1).isfinite().all():  # NaN has no likeliest token
             raise RespondentError("The model's logits are NaN or infinite: check its weights.")
-
-        for row, form in enumerate(self.forms):
-            if form is None:
-                continue
-
-            allowed = sorted(_find_next_tokens(form, ids[row, self.start :].tolist()))
-            if allowed:
-                allowed_scores = scores[row, allowed]
-                scores[row] = float("-inf")
-                scores[row, allowed] = allowed_scores
 
         if self.temperature:
             # A race of exponential waiting times draws from the distribution; for two nearly equal
@@ -296,7 +285,7 @@ class _TokenChoice:
         return scores
 
 
-def _find_next_tokens(form: _FormTokens, reply: list[int]) -> set[int]:
+def _find_next_tokens(form: _FormTokens, reply: list[int]) -> list[int]:
     """Return the tokens with which a form lets a reply go on; none if the reply is complete."""
     allowed: set[int] = set()
     places = [(0, 0)]  # a part of the form, and the place in the reply where it begins
@@ -312,15 +301,11 @@ def _find_next_tokens(form: _FormTokens, reply: list[int]) -> set[int]:
             else:
                 places.append((number + 1, start + len(text)))
 
-    return allowed
+    return sorted(allowed)
 
 
-def _encode_form(
-    tokenizer: PreTrainedTokenizerBase, form: _Form | None, ends: list[int]
-) -> _FormTokens | None:
+def _encode_form(tokenizer: PreTrainedTokenizerBase, form: _Form, ends: list[int]) -> _FormTokens:
     """Return a form's texts as tokens, with the reply's end as the last part."""
-    if form is None:
-        return None
     parts = [
         [tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts] for texts in form
     ]

@@ -30,7 +30,7 @@ from ..models.sources import Source
 from ..paths import data_dir
 from ..questionnaires import Questionnaire
 from .mode import Asking, Identity
-from .nli_labels import _find_entailment, _infer_labels, labels_from_names, output_names
+from .nli_labels import _infer_labels, labels_from_names, output_names
 from .prompting import (
     PromptMode,
     _all_equal,
@@ -63,57 +63,20 @@ class NLIRespondent(_PromptRespondent):
     """
 
     parts = ("premise", "hypothesis")
+    _reads: PreTrainedModel | PreTrainedConfig
+    _fast_forward: Callable[..., torch.Tensor | None] | None
 
     def __init__(
-        self,
-        model: PreTrainedModel | None,
-        tokenizer: PreTrainedTokenizerBase | None,
-        identity: Identity,
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, identity: Identity
     ) -> None:
-        import torch
-
-        from ..models.fast import fast_forward, packed_forward
-
-        dtype = identity.precision
-        self._reads: PreTrainedModel | PreTrainedConfig
-        self._fast_forward: Callable[..., torch.Tensor | None] | None
-
-        if model is not None and tokenizer is not None:
-            super().__init__(model, tokenizer, identity)
-            self.token_budget = batch_tokens(model.config, model.device, dtype)
-            self._fast_forward = fast_forward(self.model)
-            self._reads = self.model
-            outputs: Any = self.model.config.id2label
-            self.order = self._label_order(outputs)
-
-            return
-
-        self.identity = identity
-        device = torch.device(identity.device or "cpu")
-        weights, self.tokenizer, config = embedded_weights(identity.respondent_id)
-        precision: torch.dtype = getattr(torch, dtype)
-        weights = {name: weight.to(device, precision) for name, weight in weights.items()}
-        self._fast_forward = packed_forward(weights, config)
-        self._reads = config
-        self.order = [0, 1, 2]
-        self.token_budget = batch_tokens(config, device, dtype)
-
-    @functools.cached_property
-    def model(self) -> PreTrainedModel:
-        """The transformers model.
-
-        An embedded member on the encoder answers without this model, since importing its class
-        takes longer than a questionnaire. Once the model has been requested, it gives the answers.
-        """
-        import torch
-
         from ..models.fast import fast_forward
 
-        model, _ = load_embedded(self.identity.respondent_id)
-        device = torch.device(self.identity.device or "cpu")
-        model = to_device(model, device, self.identity.precision)
-        self._fast_forward = fast_forward(model)
-        return model
+        super().__init__(model, tokenizer, identity)
+        self.token_budget = batch_tokens(model.config, model.device, identity.precision)
+        self._fast_forward = fast_forward(self.model)
+        self._reads = self.model
+        outputs: Any = self.model.config.id2label
+        self.order = self._label_order(outputs)
 
     def accuracy(self) -> tuple[float, float, float, float]:
         """Return the share of correct answers to the project's plain labelled pairs.
@@ -210,14 +173,35 @@ class NLIRespondent(_PromptRespondent):
         if logits is not None:
             return logits
 
-        return _run_grouped(features, lambda inputs: self.model(**inputs).logits, self.model.device)
+        return self._run_grouped(features, lambda inputs: self.model(**inputs).logits)
+
+    def _run_grouped(
+        self, features: list[_Features], compute: Callable[[dict[str, torch.Tensor]], torch.Tensor]
+    ) -> torch.Tensor:
+        """Run the model on texts, in batches of equal length without padding, in float32."""
+        import torch
+
+        values: list[torch.Tensor] = [torch.empty(0)] * len(features)
+        for rows in group_lengths([len(text["input_ids"]) for text in features]):
+            columns = {name: [features[i][name] for i in rows] for name in features[rows[0]]}
+            inputs = {
+                name: torch.tensor(column, device=self.model.device)
+                for name, column in columns.items()
+            }
+            for row, value in zip(rows, compute(inputs).float(), strict=True):
+                values[row] = value
+
+        return torch.stack(values)
 
     def _label_order(self, outputs: dict[int, str]) -> list[int]:
         """Return the positions of entailment, neutral and contradiction among the outputs."""
         name = self.identity.respondent_id
-        place = _find_entailment(outputs) if len(outputs) == 2 else None
-        if place is not None:
-            return [place]
+        if len(outputs) == 2:  # entailment, and everything else
+            plain = [str(outputs.get(i) or "").strip().lower() for i in range(2)]
+            entails = [label.startswith("entail") for label in plain]
+            is_rest = [label.startswith(("not", "non", "neutral", "contra")) for label in plain]
+            if sum(entails) == sum(is_rest) == 1:
+                return [entails.index(True)]
 
         if len(outputs) != 3:
             raise RespondentError(
@@ -229,6 +213,39 @@ class NLIRespondent(_PromptRespondent):
             order = _infer_labels(*self._answer_labelled(), name)
 
         return order
+
+
+class _EmbeddedRespondent(NLIRespondent):
+    """An embedded member on the encoder.
+
+    It answers without its transformers model, since importing the model's class takes longer than a
+    questionnaire. Once the model has been requested, it gives the answers.
+    """
+
+    def __init__(self, identity: Identity) -> None:
+        import torch
+
+        from ..models.fast import packed_forward
+
+        self.identity = identity
+        self._device = torch.device(identity.device or "cpu")
+        weights, self.tokenizer, config = embedded_weights(identity.respondent_id)
+        precision: torch.dtype = getattr(torch, identity.precision)
+        weights = {name: weight.to(self._device, precision) for name, weight in weights.items()}
+        self._fast_forward = packed_forward(weights, config)
+        self._reads = config
+        self.order = [0, 1, 2]
+        self.token_budget = batch_tokens(config, self._device, identity.precision)
+
+    @functools.cached_property
+    def model(self) -> PreTrainedModel:  # type: ignore[override]  # which others have at once
+        """The transformers model."""
+        from ..models.fast import fast_forward
+
+        model, _ = load_embedded(self.identity.respondent_id)
+        model = to_device(model, self._device, self.identity.precision)
+        self._fast_forward = fast_forward(model)
+        return model
 
 
 class _WordsRespondent(NLIRespondent):
@@ -288,7 +305,7 @@ class _WordsRespondent(NLIRespondent):
             states: torch.Tensor = self.model.base_model(**inputs).last_hidden_state
             return states[:, -1]
 
-        return _run_grouped(features, last_states, self.model.device) @ words.T
+        return self._run_grouped(features, last_states) @ words.T
 
     def _label_order(self, outputs: dict[int, str]) -> list[int]:
         return [0, 1, 2]
@@ -319,25 +336,6 @@ class _ONNXRespondent(NLIRespondent):
 
     def _probabilities(self, features: list[_Features]) -> _Probabilities:
         return self._classifier.probabilities(features)
-
-
-def _run_grouped(
-    features: list[_Features],
-    compute: Callable[[dict[str, torch.Tensor]], torch.Tensor],
-    device: torch.device,
-) -> torch.Tensor:
-    """Run a model on texts, in batches of equal length without padding, in float32."""
-    import torch
-
-    values: list[torch.Tensor] = [torch.empty(0)] * len(features)
-    for rows in group_lengths([len(text["input_ids"]) for text in features]):
-        columns = {name: [features[i][name] for i in rows] for name in features[rows[0]]}
-        inputs = {name: torch.tensor(column, device=device) for name, column in columns.items()}
-        computed = compute(inputs).float()
-        for row, value in zip(rows, computed, strict=True):
-            values[row] = value
-
-    return torch.stack(values)
 
 
 def _tokenize_once(
@@ -460,7 +458,7 @@ class NLI(PromptMode):
         recipe = source.recipe
         by_words = "answers" in recipe
         if source.kind == "embedded" and not by_words:
-            return NLIRespondent(None, None, identity)
+            return _EmbeddedRespondent(identity)
 
         if source.kind == "embedded":
             model, tokenizer = load_embedded(source.name)

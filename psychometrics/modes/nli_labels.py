@@ -86,20 +86,6 @@ def output_names(config: Mapping[str, Any], model: str = "The model") -> dict[in
     return named
 
 
-def _find_entailment(outputs: dict[int, str]) -> int | None:
-    """Return the position of entailment if the other of two outputs means everything else.
-
-    Examples
-    --------
-    >>> _find_entailment({0: "not_entailment", 1: "entailment"})
-    1
-    """
-    plain = [str(outputs.get(i) or "").strip().lower() for i in range(2)]
-    entails = [name.startswith("entail") for name in plain]
-    is_rest = [name.startswith(("not", "non", "neutral", "contra")) for name in plain]
-    return entails.index(True) if sum(entails) == sum(is_rest) == 1 else None
-
-
 def _infer_labels(
     answers: _Probabilities, labels: Sequence[str], model: str = "The model"
 ) -> list[int]:

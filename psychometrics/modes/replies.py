@@ -10,6 +10,7 @@ import functools
 import json
 import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -198,21 +199,7 @@ def parse_reply(
         texts = item.id, item.text, questionnaire.statement(item)
         readers.append(_reader_of(texts, tuple(questionnaire.choices(item)), labels, tuple(order)))
 
-    text, in_json = _extract_json(text, readers)
-    answers = _read_lines(text, readers, in_json)
-    if not answers:
-        in_order = _read_labels(text, readers)
-        if in_order:
-            return in_order
-
-    status_of_others = "missing" if answers else "unreadable"
-    if refuses(text):
-        status_of_others = "refused"
-
-    return [
-        _merge_answers(answers.get(number, set()), status_of_others)
-        for number in range(1, len(items) + 1)
-    ]
+    return _ReplyReader(readers).read(text)
 
 
 def _remove_thoughts(reply: str) -> str:
@@ -239,43 +226,6 @@ def _simplify_signs(text: str) -> str:
     """Return a text with Western digits and signs, and without marks of direction."""
     plain = text.translate(_SIGNS)
     return _OTHER_DIGITS.sub(lambda digit: str(unicodedata.decimal(digit[0])), plain)
-
-
-def _read_lines(
-    text: str, readers: list[_Reader], in_json: list[_Numbered]
-) -> dict[int, set[_Answer]]:
-    """Return all answers to each statement, from JSON and from numbered lines."""
-    answers: dict[int, set[_Answer]] = {}
-    for number, answer in in_json:
-        answers.setdefault(number, set()).add(answer)
-
-    for written in dict.fromkeys(text.splitlines()):  # identical lines count once
-        line = _OPENING_WORDS.sub("", written)
-        for number, answer in _read_numbered(line, readers):
-            answers.setdefault(number, set()).add(answer)
-
-        correction = _CORRECTION.sub("", line, count=1)
-        for number, answer in _read_numbered(correction, readers) if correction != line else ():
-            if number in answers:
-                answers[number].add(answer)
-
-    return answers
-
-
-def _read_labels(text: str, readers: list[_Reader]) -> list[_Answer]:
-    """Return the answers of lines with only a label, if there is one line per statement."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    if len(readers) == 1:
-        lines = [text]
-
-    numbers = [str(number) for number in range(1, len(readers) + 1)]
-    counts_on = len(readers) > 1 and [*map(_normalise, lines)] == numbers
-    if len(lines) != len(readers) or counts_on:
-        return []
-
-    answers = [reader.read(_strip_marks(line)) for reader, line in zip(readers, lines, strict=True)]
-    is_read = all(status in ("ok", "out_of_range") for status, _ in answers)
-    return answers if is_read else []
 
 
 def refuses(text: str) -> bool:
@@ -378,27 +328,6 @@ _DECODER = json.JSONDecoder(object_pairs_hook=tuple)  # keeps repeated keys
 _reader_of = functools.lru_cache(maxsize=4096)(_Reader)  # an item has many replies
 
 
-def _extract_json(text: str, readers: list[_Reader]) -> tuple[str, list[_Numbered]]:
-    """Return a reply without the JSON in it, and the answers in the JSON."""
-    prose = ""
-    answers: list[_Numbered] = []
-    start = 0
-
-    for _ in range(_OPENINGS):
-        match = _OPENING.search(text, start)
-        if match is None:
-            break
-
-        begin = match.start()
-        content, end = _decode_json(text, begin)
-        more = _read_json(content, readers)
-        prose += text[start : begin if more else begin + 1]
-        start = end if more else begin + 1
-        answers += more
-
-    return prose + text[start:], answers
-
-
 def _decode_json(text: str, begin: int) -> tuple[Any, int]:
     """Decode JSON at a place, or its complete entries if it is truncated; also return its end."""
     try:
@@ -412,111 +341,174 @@ def _decode_json(text: str, begin: int) -> tuple[Any, int]:
     return None, begin
 
 
-def _read_json(content: Any, readers: list[_Reader], depth: int = 0) -> list[_Numbered]:
-    """Return the answers in JSON, whose objects are tuples of pairs."""
-    if depth > 5:
-        return []
-    if isinstance(content, list):
-        return [answer for entry in content for answer in _read_json(entry, readers, depth + 1)]
+class _ReplyReader:
+    """Read a reply as the answers to numbered statements."""
 
-    if not isinstance(content, tuple):
-        return []
-    item = _find_value(content, _ITEM_KEYS)
-    value = _find_value(content, _ANSWER_KEYS)
-    number = None if item is None or value is None else _find_number(item, readers)
-    if number:
-        return _read_json_value(number, value, readers)
+    def __init__(self, readers: list[_Reader]) -> None:
+        self.readers = readers
 
-    answers: list[_Numbered] = []
-    for key, value in content:
-        number = _find_number(key, readers)
-        if item is None and len(readers) == 1 and str(key).strip().lower() in _ANSWER_KEYS:
-            number = 1  # the only statement
+    def read(self, text: str) -> list[_Answer]:
+        """Return the answer to each statement, or why there is none."""
+        text, in_json = self._extract_json(text)
+        answers: defaultdict[int, set[_Answer]] = defaultdict(set)
+        for number, answer in in_json:
+            answers[number].add(answer)
 
+        for written in dict.fromkeys(text.splitlines()):  # identical lines count once
+            line = _OPENING_WORDS.sub("", written)
+            for number, answer in self._read_numbered(line):
+                answers[number].add(answer)
+
+            correction = _CORRECTION.sub("", line, count=1)
+            for number, answer in self._read_numbered(correction) if correction != line else ():
+                if number in answers:
+                    answers[number].add(answer)
+
+        in_order = [] if answers else self._read_labels(text)
+        if in_order:
+            return in_order
+
+        status_of_others = "missing" if answers else "unreadable"
+        if refuses(text):
+            status_of_others = "refused"
+
+        results: list[_Answer] = []
+        for number in range(1, len(self.readers) + 1):
+            candidates = answers.get(number, {(status_of_others, None)})
+            good = {answer for answer in candidates if answer[0] == "ok"}
+            if len(good) == 1 and all(status in ("ok", "unreadable") for status, _ in candidates):
+                candidates = good  # other lines with the number are prose
+            results.append(candidates.pop() if len(candidates) == 1 else ("ambiguous", None))
+
+        return results
+
+    def _extract_json(self, text: str) -> tuple[str, list[_Numbered]]:
+        """Return a reply without the JSON in it, and the answers in the JSON."""
+        prose = ""
+        answers: list[_Numbered] = []
+        start = 0
+
+        for _ in range(_OPENINGS):
+            match = _OPENING.search(text, start)
+            if match is None:
+                break
+
+            begin = match.start()
+            content, end = _decode_json(text, begin)
+            more = self._read_json(content)
+            prose += text[start : begin if more else begin + 1]
+            start = end if more else begin + 1
+            answers += more
+
+        return prose + text[start:], answers
+
+    def _read_json(self, content: Any, depth: int = 0) -> list[_Numbered]:
+        """Return the answers in JSON, whose objects are tuples of pairs."""
+        if depth > 5:
+            return []
+        if isinstance(content, list):
+            return [answer for entry in content for answer in self._read_json(entry, depth + 1)]
+
+        if not isinstance(content, tuple):
+            return []
+        item = _find_value(content, _ITEM_KEYS)
+        value = _find_value(content, _ANSWER_KEYS)
+        number = None if item is None or value is None else self._find_number(item)
         if number:
-            answers += _read_json_value(number, value, readers)
-        elif isinstance(value, tuple | list):
-            answers += _read_json(value, readers, depth + 1)
+            return self._read_json_value(number, value)
 
-    return answers
+        answers: list[_Numbered] = []
+        for key, value in content:
+            number = self._find_number(key)
+            if item is None and len(self.readers) == 1 and str(key).strip().lower() in _ANSWER_KEYS:
+                number = 1  # the only statement
 
+            if number:
+                answers += self._read_json_value(number, value)
+            elif isinstance(value, tuple | list):
+                answers += self._read_json(value, depth + 1)
 
-def _find_number(name: object, readers: list[_Reader]) -> int | None:
-    """Return the number of the statement that a key or entry of JSON names."""
-    text = str(name).strip()
-    match = re.fullmatch(
-        r"(?:(?:statement|question|item|q|afirmación|pregunta|ítem)[\s_]*)?(\d{1,4})\.?",
-        text,
-        re.IGNORECASE,
-    )
+        return answers
 
-    if match:
-        return int(match[1]) if 1 <= int(match[1]) <= len(readers) else None
+    def _read_json_value(self, number: int, value: Any) -> list[_Numbered]:
+        """Return the answer that a value in JSON gives to a statement."""
+        if value is None:  # null is not an answer
+            return []
+        if isinstance(value, tuple):  # an object
+            value = _find_value(value, _ANSWER_KEYS)
+        if value is None or isinstance(value, list):
+            return [(number, ("unreadable", None))]
 
-    for number, reader in enumerate(readers, start=1):
-        if text == reader.id or _normalise(text) in reader.statements:
-            return number
+        return [(number, self.readers[number - 1].read(str(value)))]
 
-    return None
+    def _find_number(self, name: object) -> int | None:
+        """Return the number of the statement that a key or entry of JSON names."""
+        text = str(name).strip()
+        match = re.fullmatch(
+            r"(?:(?:statement|question|item|q|afirmación|pregunta|ítem)[\s_]*)?(\d{1,4})\.?",
+            text,
+            re.IGNORECASE,
+        )
+
+        if match:
+            return int(match[1]) if 1 <= int(match[1]) <= len(self.readers) else None
+
+        for number, reader in enumerate(self.readers, start=1):
+            if text == reader.id or _normalise(text) in reader.statements:
+                return number
+
+        return None
+
+    def _read_numbered(self, line: str) -> list[_Numbered]:
+        """Return the answers on a line, read as a table's row, as a whole, or between commas."""
+        cells = [cell.strip() for cell in _strip_marks(line).strip("|").split("|")]
+        number = self._find_number(cells[0]) if len(cells) > 1 else None
+        if number:
+            answers = [self.readers[number - 1].read(cell) for cell in cells[1:]]
+            readable = [answer for answer in answers if answer[0] != "unreadable"]
+            return [(number, readable[0] if len(readable) == 1 else ("unreadable", None))]
+
+        line_answer = self._read_line(line)
+        if line_answer and line_answer[1][0] == "ok":
+            return [line_answer]
+
+        pieces = [piece for piece in re.split(r"[,;|、،؛]", line) if piece.strip()]
+        several = [answer for piece in pieces if (answer := self._read_line(piece))]
+        if len(pieces) > 1 and len(several) == len(pieces):
+            return several
+
+        return [line_answer] if line_answer else []
+
+    def _read_line(self, line: str) -> _Numbered | None:
+        """Return the answer on a line that begins with a statement's number."""
+        match = _LINE.fullmatch(_strip_marks(line))
+        if not match or not 1 <= int(match[1]) <= len(self.readers):
+            return None
+        return int(match[1]), self.readers[int(match[1]) - 1].read(match[2])
+
+    def _read_labels(self, text: str) -> list[_Answer]:
+        """Return the answers of lines with only a label, if there is one line per statement."""
+        lines = [line for line in text.splitlines() if line.strip()]
+        if len(self.readers) == 1:
+            lines = [text]
+
+        numbers = [str(number) for number in range(1, len(self.readers) + 1)]
+        counts_on = len(self.readers) > 1 and [*map(_normalise, lines)] == numbers
+        if len(lines) != len(self.readers) or counts_on:
+            return []
+
+        answers = [
+            reader.read(_strip_marks(line))
+            for reader, line in zip(self.readers, lines, strict=True)
+        ]
+        is_read = all(status in ("ok", "out_of_range") for status, _ in answers)
+        return answers if is_read else []
 
 
 def _find_value(content: tuple[tuple[Any, Any], ...], names: Sequence[str]) -> Any:
     """Return the value of an object's first key with one of several names."""
     values = {str(key).strip().lower(): value for key, value in content}
     return next((values[name] for name in names if name in values), None)
-
-
-def _read_json_value(number: int, value: Any, readers: list[_Reader]) -> list[_Numbered]:
-    """Return the answer that a value in JSON gives to a statement."""
-    if value is None:  # null is not an answer
-        return []
-    if isinstance(value, tuple):  # an object
-        value = _find_value(value, _ANSWER_KEYS)
-    if value is None or isinstance(value, list):
-        return [(number, ("unreadable", None))]
-
-    return [(number, readers[number - 1].read(str(value)))]
-
-
-def _read_numbered(line: str, readers: list[_Reader]) -> list[_Numbered]:
-    """Return the answers on a line, read as a table's row, as a whole, or between commas."""
-    cells = [cell.strip() for cell in _strip_marks(line).strip("|").split("|")]
-    number = _find_number(cells[0], readers) if len(cells) > 1 else None
-    if number:
-        answers = [readers[number - 1].read(cell) for cell in cells[1:]]
-        readable = [answer for answer in answers if answer[0] != "unreadable"]
-        return [(number, readable[0] if len(readable) == 1 else ("unreadable", None))]
-
-    line_answer = _read_line(line, readers)
-    if line_answer and line_answer[1][0] == "ok":
-        return [line_answer]
-
-    pieces = [piece for piece in re.split(r"[,;|、،؛]", line) if piece.strip()]
-    several = [answer for piece in pieces if (answer := _read_line(piece, readers))]
-    if len(pieces) > 1 and len(several) == len(pieces):
-        return several
-
-    return [line_answer] if line_answer else []
-
-
-def _read_line(line: str, readers: list[_Reader]) -> _Numbered | None:
-    """Return the answer on a line that begins with a statement's number."""
-    match = _LINE.fullmatch(_strip_marks(line))
-    if not match or not 1 <= int(match[1]) <= len(readers):
-        return None
-    return int(match[1]), readers[int(match[1]) - 1].read(match[2])
-
-
-def _merge_answers(answers: set[_Answer], otherwise: str) -> _Answer:
-    """Return the one answer that all lines about a statement give, or why there is none."""
-    if not answers:
-        return otherwise, None
-    good = {answer for answer in answers if answer[0] == "ok"}
-    if len(good) == 1 and all(answer[0] in ("ok", "unreadable") for answer in answers):
-        return next(iter(good))  # other lines with the number are prose
-    if len(answers) > 1:
-        return "ambiguous", None
-    return next(iter(answers))
 
 
 def _strip_marks(text: str) -> str:

@@ -7,6 +7,7 @@ options has no questions.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import string
@@ -183,13 +184,13 @@ def find_questions(text: str, context: str = "") -> list[Question]:
     text = _TABLE_LINE.sub("", _TABLE_ROW.sub(r"\1. \2", text))
     context = context[-_LONGEST:]
     lines = text.split("\n")
-    runs = [run for run in _find_runs(lines) if not _is_legend(run)]
-
     in_json = _questions_in_json(text)
     if in_json:
         return in_json
 
-    outside = _without_runs(lines, runs)
+    runs = list(_find_runs(lines))
+    listed = {number for run in runs for number in range(run.start, run.end)}
+    outside = "\n".join(line for number, line in enumerate(lines) if number not in listed)
     shared = find_choices(outside) or find_choices(context)
     items, options = _sort_runs(lines, runs, shared)
 
@@ -246,25 +247,22 @@ def find_choices(text: str) -> tuple[Choice, ...]:
     return tuple(Choice(word, word) for word in words)
 
 
-def _bulleted(lines: Iterable[str]) -> list[str]:
-    """Return the texts of the lines that begin with a bullet or an empty box."""
-    return [match["text"].strip() for line in lines if (match := _BULLET.fullmatch(line))]
+def _read_bullets(lines: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the texts of lines with a bullet or an empty box, after the line before the first."""
+    words = [match["text"].strip() for line in lines if (match := _BULLET.fullmatch(line))]
+    before = list(itertools.takewhile(lambda line: not _BULLET.fullmatch(line), lines))
+    return _first_line(reversed(before)), words
 
 
 def _bulleted_options(text: str) -> list[str]:
     """Return the short lines with bullets that a question or a request to choose announces."""
-    lines = text.split("\n")
-    words = _bulleted(lines)
-    if not 1 < len(words) < _WIDEST:
-        return []
-
-    first = next(place for place, line in enumerate(lines) if _BULLET.fullmatch(line))
-    is_asked = _next_line(lines, range(first - 1, -1, -1)).rstrip().endswith("?")
+    header, words = _read_bullets(text.split("\n"))
+    is_announced = header.rstrip().endswith("?") or _CHOOSING.search(text)
     is_short = all(
         len(word.split()) < 8 and word[-1:] != "." and not _INSTRUCTION.match(word)
         for word in words
     )
-    return words if is_short and (is_asked or _CHOOSING.search(text)) else []
+    return words if 1 < len(words) < _WIDEST and is_short and is_announced else []
 
 
 def _items_without_numbers(lines: Sequence[str], shared: tuple[Choice, ...]) -> list[Choice]:
@@ -276,26 +274,11 @@ def _items_without_numbers(lines: Sequence[str], shared: tuple[Choice, ...]) -> 
     if len(matches) > 1:
         return [Choice(match["code"], match["text"].strip()) for match in matches]
 
-    first = next((place for place, line in enumerate(lines) if _BULLET.fullmatch(line)), 0)
-    header = _next_line(lines, range(first - 1, -1, -1))
-    items = _bulleted(lines)
+    header, items = _read_bullets(lines)
     announced = _HEADER_OF_ITEMS.search(header) or find_choices(header)
     if len(items) < 2 or not announced or {choice.text for choice in shared} & {*items}:
         return []
     return [Choice(str(number), item) for number, item in enumerate(items, start=1)]
-
-
-def _parsed_json(text: str) -> Iterator[Any]:
-    """Yield the objects and lists of JSON in a text, from the first on."""
-    decoder = json.JSONDecoder()
-    end = 0
-    for bracket in list(re.finditer(r"[{\[]", text))[:_MOST_BRACKETS]:
-        if bracket.start() >= end:
-            try:
-                value, end = decoder.raw_decode(text, bracket.start())
-            except (ValueError, RecursionError):
-                continue
-            yield value
 
 
 def _walk_json(value: Any, shared: tuple[Choice, ...], key: str = "") -> Iterator[Question]:
@@ -337,7 +320,15 @@ def _json_choices(value: Any) -> tuple[Choice, ...]:
 
 def _questions_in_json(text: str) -> list[Question]:
     """Read items that JSON in a prompt gives with their options, or with one list for all."""
-    for value in _parsed_json(text):
+    end = 0
+    for bracket in itertools.islice(re.finditer(r"[{\[]", text), _MOST_BRACKETS):
+        if bracket.start() < end:
+            continue
+        try:
+            value, end = json.JSONDecoder().raw_decode(text, bracket.start())
+        except (ValueError, RecursionError):
+            continue
+
         questions = list(_walk_json(value, ()))
         if len(questions) == 1:
             return [replace(questions[0], key="")]
@@ -356,7 +347,10 @@ def _questions_in_json(text: str) -> list[Question]:
 
 
 def _find_runs(lines: Sequence[str]) -> Iterator[_Run]:
-    """Yield the lists of a text: lines whose labels count up or down."""
+    """Yield the lists of a text: lines whose labels count up or down.
+
+    A single line that lists all options, such as ``1. never, 2. rarely``, is not a list.
+    """
     entries: list[Choice] = []
     start = end = 0
     for number, line in enumerate([*lines, "."]):
@@ -370,18 +364,15 @@ def _find_runs(lines: Sequence[str]) -> Iterator[_Run]:
             words = f"{entries[-1].text} {line.strip()}".strip()
             entries[-1] = Choice(entries[-1].label, words)
         else:
-            if entries:
+            is_legend = False
+            if len(entries) == 1:
+                is_legend = len(_read_legends(f"{entries[0].label}. {entries[0].text}")) > 1
+            if entries and not is_legend:
                 yield _Run(start, end, tuple(entries))
 
             entries = [Choice(label, match["text"].strip() or label)] if match else []
             start = number
             end = number + 1
-
-
-def _is_legend(run: _Run) -> bool:
-    """Return whether a single line lists all options: "1. never, 2. rarely, 3. often"."""
-    entry = run.entries[0]
-    return len(run.entries) == 1 and len(_read_legends(f"{entry.label}. {entry.text}")) > 1
 
 
 def _follows(label: str, following: str) -> bool:
@@ -391,11 +382,6 @@ def _follows(label: str, following: str) -> bool:
     if label.isalpha():
         return ord(following) - ord(label) == 1
     return abs(int(following) - int(label)) == 1
-
-
-def _without_runs(lines: Sequence[str], runs: Iterable[_Run]) -> str:
-    listed = {number for run in runs for number in range(run.start, run.end)}
-    return "\n".join(line for number, line in enumerate(lines) if number not in listed)
 
 
 def _sort_runs(
@@ -409,13 +395,16 @@ def _sort_runs(
     lists: dict[str, list[_Run]] = {"items": [], "options": [], "neither": []}
     lettered = any(run.is_lettered and len(run.entries) > 1 for run in runs)
     for run in runs:
-        following = _next_line(lines, range(run.end, len(lines)))
-        if len(run.entries) > 1 and _is_solved(following, run is runs[-1]):
+        # The line after a list gives its answer, as in an example; that of the last list may be
+        # the beginning of the answer.
+        solved = _SOLVED.match(_first_line(lines[run.end :]))
+        is_example = solved and (run is not runs[-1] or len(solved[1].split()) == 1)
+        if len(run.entries) > 1 and is_example:
             continue
 
         kind = "options" if len(run.entries) > 1 else "neither"
         if not run.is_lettered:
-            header = _next_line(lines, range(run.start - 1, -1, -1))
+            header = _first_line(reversed(lines[: run.start]))
             if _has_items(run, header.strip(" :"), shared):
                 kind = "items"
             elif lettered and not _HEADER_OF_OPTIONS.search(header):
@@ -444,18 +433,9 @@ def _has_items(run: _Run, header: str, shared: tuple[Choice, ...]) -> bool:
     return bool(shared) and not (is_scale and is_short)
 
 
-def _next_line(lines: Sequence[str], numbers: Iterable[int]) -> str:
-    """Return the first of some lines that is not empty."""
-    return next((lines[number] for number in numbers if lines[number].strip()), "")
-
-
-def _is_solved(following: str, is_last: bool) -> bool:
-    """Return whether the line after a list gives its answer, as in an example.
-
-    The last list may be followed by the beginning of the answer.
-    """
-    solved = _SOLVED.match(following)
-    return solved is not None and (not is_last or len(solved[1].split()) == 1)
+def _first_line(lines: Iterable[str]) -> str:
+    """Return the first line that is not empty."""
+    return next((line for line in lines if line.strip()), "")
 
 
 def _one_per_list(lines: Sequence[str], options: Sequence[_Run]) -> list[Question]:

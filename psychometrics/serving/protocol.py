@@ -237,16 +237,17 @@ def _messages(request: dict[str, Any]) -> list[tuple[str, str]]:
             "messages: not a list of messages; give a list of objects with role and content "
             "(at /completions, prompt: one text)."
         )
-    return [(str(message.get("role")), _text(message.get("content"))) for message in messages]
+    texts = []
+    for message in messages:
+        content = message.get("content")
+        if not isinstance(content, str):
+            pieces = content if isinstance(content, list) else []
+            content = "\n".join(
+                str(p["text"]) for p in pieces if isinstance(p, dict) and "text" in p
+            )
+        texts.append((str(message.get("role")), content))
 
-
-def _text(content: Any) -> str:
-    """Return the text of a message, whose content may be a list of parts."""
-    if isinstance(content, str):
-        return content
-    pieces = content if isinstance(content, list) else []
-    texts = [piece["text"] for piece in pieces if isinstance(piece, dict) and "text" in piece]
-    return "\n".join(map(str, texts))
+    return texts
 
 
 def _schema_of(request: dict[str, Any], has_questions: bool) -> tuple[Any, str]:
@@ -312,25 +313,21 @@ def _chat_logprobs(reply: Written, request: dict[str, Any]) -> list[dict[str, An
     rows = []
     for token in _TOKEN.findall(reply.text):
         shares = {token: 1.0}
-        if pending and token.strip() and pending[0].label.startswith(token.strip()):
-            shares = _first_tokens(pending.pop(0), token)
+        word = token.strip()
+        if pending and word and pending[0].label.startswith(word):
+            answer = pending.pop(0)
+            space = token.removesuffix(word)
+            shares = {}
+            for choice, share in zip(answer.question.choices, answer.shares.tolist(), strict=True):
+                match = _TOKEN.match(choice.label)
+                first = space + (match[0].strip() if match else choice.label)
+                shares[first] = shares.get(first, 0.0) + share
 
         ranked = sorted(shares.items(), key=lambda pair: -pair[1])[:limit]
         top = [_row(other, share) for other, share in ranked]
         rows.append(_row(token, shares.get(token, 1.0)) | {"top_logprobs": top})
 
     return rows
-
-
-def _first_tokens(answer: Answer, token: str) -> dict[str, float]:
-    """Return the probability of each option's first token, written as this token is."""
-    space = token[: len(token) - len(token.lstrip())]
-    shares: dict[str, float] = {}
-    for choice, share in zip(answer.question.choices, answer.shares.tolist(), strict=True):
-        match = _TOKEN.match(choice.label)
-        beginning = space + (match[0].strip() if match else choice.label)
-        shares[beginning] = shares.get(beginning, 0.0) + share
-    return shares
 
 
 def _row(token: str, share: float) -> dict[str, Any]:

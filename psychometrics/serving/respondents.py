@@ -22,7 +22,7 @@ from __future__ import annotations
 import functools
 import re
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from ..data import shipped
 from ..exceptions import ParameterError, naming_extras
 from ..files import digest_text
 from ..models import sources
+from ..modes.simulated import Simulated, graded_shares
 from ..questionnaires import (
     Item,
     Questionnaire,
@@ -51,8 +52,6 @@ SIMPLE = ("random", "first-option", "middle", "agrees", "extreme", "desirable", 
 """The names of respondents without parameters."""
 _PATTERNS = ("habit-<seed>", "simulated-<trait>=<value>,...", "impostor-<base>-<seed>")
 _SAMPLES = ("gad7", "ipip50", "phq9", "soc13")
-# Slope and outer thresholds of simulated respondents, as in :mod:`psychometrics.modes.simulated`.
-_SLOPE, _OUTER = 1.5, 1.5
 # Directions of scales that data/norms/desirable.csv lacks.
 _DESIRABLE = {"emotional_stability": 1, "intellect": 1, "esteem10": 1, "soc13": 1,
               "gad7": -1, "gad7_es": -1, "phq9": -1, "phq9_es": -1}  # fmt: skip
@@ -160,32 +159,38 @@ class Respondents:
             The respondent has no answer: no person of the sample answered this item.
         """
         count = len(question.choices)
+        certain = np.eye(count)  # a row for each option that is certain
         rising = self.rising(question.choices)
+        middle = (len(rising) - 1) // 2
         kind, _, detail = name.partition("-")
 
         if name == "first-option":
-            return _certain(0, count)
+            return certain[0]
         if name == "middle":
-            return _certain(rising[(len(rising) - 1) // 2], count)
+            return certain[rising[middle]]
         if name == "agrees":
-            return _certain(rising[-1], count)
+            return certain[rising[-1]]
         if name == "extreme":
-            return (_certain(rising[0], count) + _certain(rising[-1], count)) / 2
+            return (certain[rising[0]] + certain[rising[-1]]) / 2
         if name == "desirable":
-            ends = {-1: 0, 0: (len(rising) - 1) // 2, 1: -1}
-            return _certain(rising[ends[self._direction(question)]], count)
+            ends = {-1: 0, 0: middle, 1: -1}
+            return certain[rising[ends[self._direction(question)]]]
         if name == "repeats-last":
             places = [k for k, choice in enumerate(question.choices) if last in choice]
-            return _certain(places[0], count) if places else np.full(count, 1 / count)
+            return certain[places[0]] if places else np.full(count, 1 / count)
         if kind == "habit":
             return np.random.default_rng([int(detail), count]).dirichlet(np.ones(count))
         if kind == "simulated":
-            return _in_order(self._graded(question, len(rising), _traits(detail)), rising, count)
+            return self._graded(question, len(rising), _traits(detail)) @ certain[list(rising)]
         if kind == "people":
-            return _in_order(self._of_people(question, len(rising), detail), rising, count)
+            return self._of_people(question, len(rising), detail) @ certain[list(rising)]
         if kind == "impostor":
             base, _, seed = detail.rpartition("-")
-            return _certain(_most_entailed(base, int(seed), question), count)
+            texts = [choice.text for choice in question.choices]
+            ordered = tuple(sorted(set(texts)))  # other orders of the options have the same answers
+            item = question.text or "This is an item."
+            most_entailed = ordered[_entailment(base, int(seed), item, ordered).argmax()]
+            return certain[texts.index(most_entailed)]
         return np.full(count, 1 / count)
 
     def _recognise(self, text: str) -> list[_Known]:
@@ -246,10 +251,7 @@ class Respondents:
                 trait = key * traits[named[0].id]
                 break
 
-        thresholds = np.linspace(-_OUTER, _OUTER, count + 1)[1:-1]
-        above: Shares = 1 / (1 + np.exp(-_SLOPE * (trait - thresholds)))
-        shares: Shares = -np.diff(np.concatenate([[1.0], above, [0.0]]))
-        return shares
+        return graded_shares(np.array([trait]), count, Simulated.conditions["discrimination"])[0]
 
     def _of_people(self, question: Question, count: int, sample: str) -> Shares:
         """Return how often people gave each of the rising options."""
@@ -317,19 +319,6 @@ def _plain(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.lower()))
 
 
-def _certain(place: int, count: int) -> Shares:
-    shares = np.zeros(count)
-    shares[place] = 1.0
-    return shares
-
-
-def _in_order(rising_shares: Shares, rising: Sequence[int], count: int) -> Shares:
-    """Return the shares of options as they are shown from those in rising order."""
-    shares = np.zeros(count)
-    shares[list(rising)] = rising_shares
-    return shares
-
-
 def _seed(text: str) -> int | None:
     is_number = text.isdecimal() and len(text) <= len(str(_LARGEST_SEED))
     return int(text) if is_number and int(text) <= _LARGEST_SEED else None
@@ -350,14 +339,6 @@ def _traits(text: str) -> dict[str, float]:
 def _bases() -> tuple[str, ...]:
     """Return the bases of impostors on this machine; a client's text never names a file."""
     return ("embedded", "smollm2") if sources.is_here("smollm2") else ("embedded",)
-
-
-def _most_entailed(base: str, seed: int, question: Question) -> int:
-    """Return the place of the option that an untrained head finds most entailed by the item."""
-    texts = [choice.text for choice in question.choices]
-    ordered = tuple(sorted(set(texts)))  # other orders of the options have the same answers
-    entailment = _entailment(base, seed, question.text or "This is an item.", ordered)
-    return texts.index(ordered[int(entailment.argmax())])
 
 
 @functools.lru_cache(maxsize=10_000)
