@@ -109,6 +109,7 @@ class MissingPackageError(PsychometricsError, ImportError):
         "safetensors": "models",
         "gguf": "models",
         "huggingface_hub": "models",
+        "onnx": "onnx",
         "onnxruntime": "onnx",
         "tokenizers": "onnx",
         "aiohttp": "chat",
