@@ -61,15 +61,6 @@ _Group = tuple[int, int, int]  # texts of one length: first position, number, le
 _Packed = TypeVar("_Packed")
 
 
-class _Layer(NamedTuple):
-    project: _Step  # query, key and value side by side
-    mix: _Step
-    norm: _Step
-    widen: _Step  # with the activation
-    narrow: _Step
-    out_norm: _Step
-
-
 def fast_forward(model: PreTrainedModel) -> Callable[..., torch.Tensor | None] | None:
     """Return a forward pass without padding, or None if the model's own pass must be used.
 
@@ -165,9 +156,9 @@ def packed_forward(
         hidden = normalise(words + kinds + positions)
 
         for layer in layers[:-1]:
-            hidden = _through(layer, hidden, groups, config.num_attention_heads)
+            hidden = layer(hidden, groups)
 
-        hidden = _through(layers[-1], hidden, groups, config.num_attention_heads, only=starts)
+        hidden = layers[-1](hidden, groups, starts)
         values = classify(pool(hidden).tanh()).float()
         in_order = torch.empty_like(values)
         in_order[torch.tensor(order, device=values.device)] = values
@@ -187,17 +178,44 @@ def _pack_linears(
     return _pack_linear(torch.cat(matrices), torch.cat(biases), activation)
 
 
-def _pack_layer(weights: Mapping[str, torch.Tensor], name: str, config: PreTrainedConfig) -> _Layer:
-    """Return the steps of a layer, with its three inputs to attention as one product."""
+def _pack_layer(
+    weights: Mapping[str, torch.Tensor], name: str, config: PreTrainedConfig
+) -> Callable[..., torch.Tensor]:
+    """Return a layer, with its three inputs to attention as one product.
+
+    It takes hidden states and groups of texts; if it is also given the first tokens, it returns
+    the states of these alone.
+    """
     inputs = [f"{name}.attention.self.{side}" for side in ("query", "key", "value")]
-    return _Layer(
-        _pack_linears(weights, inputs),
-        _pack_linears(weights, [f"{name}.attention.output.dense"]),
-        _layer_norm(weights, f"{name}.attention.output", config.layer_norm_eps),
-        _pack_linears(weights, [f"{name}.intermediate.dense"], config.hidden_act),
-        _pack_linears(weights, [f"{name}.output.dense"]),
-        _layer_norm(weights, f"{name}.output", config.layer_norm_eps),
-    )
+    project = _pack_linears(weights, inputs)
+    mix = _pack_linears(weights, [f"{name}.attention.output.dense"])
+    norm = _layer_norm(weights, f"{name}.attention.output", config.layer_norm_eps)
+    widen = _pack_linears(weights, [f"{name}.intermediate.dense"], config.hidden_act)
+    narrow = _pack_linears(weights, [f"{name}.output.dense"])
+    out_norm = _layer_norm(weights, f"{name}.output", config.layer_norm_eps)
+
+    def layer(
+        hidden: torch.Tensor, groups: list[_Group], only: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        projected = project(hidden)
+        mixed = []
+        for start, count, length in groups:
+            texts = projected[start : start + count * length]
+            texts = texts.view(count, length, 3, config.num_attention_heads, -1)
+            query, key, value = texts.permute(2, 0, 3, 1, 4)
+            if only is not None:
+                query = query[:, :, :1]
+
+            attended = F.scaled_dot_product_attention(query, key, value).transpose(1, 2)
+            mixed.append(attended.reshape(-1, hidden.shape[1]))
+
+        if only is not None:
+            hidden = hidden[only]
+
+        hidden = norm(hidden + mix(torch.cat(mixed)))
+        return out_norm(hidden + narrow(widen(hidden)))
+
+    return layer
 
 
 def _layer_norm(weights: Mapping[str, torch.Tensor], name: str, epsilon: float) -> _Step:
@@ -271,32 +289,6 @@ def _flat_texts(
     return [torch.from_numpy(column) for column in flat], groups, torch.from_numpy(starts)
 
 
-def _through(
-    layer: _Layer,
-    hidden: torch.Tensor,
-    groups: list[_Group],
-    heads: int,
-    only: torch.Tensor | None = None,
-) -> torch.Tensor:
-    """Return hidden states after one layer, for all tokens or ``only`` for the first tokens."""
-    projected = layer.project(hidden)
-    mixed = []
-    for start, count, length in groups:
-        texts = projected[start : start + count * length].view(count, length, 3, heads, -1)
-        query, key, value = texts.permute(2, 0, 3, 1, 4)
-        if only is not None:
-            query = query[:, :, :1]
-
-        seen = F.scaled_dot_product_attention(query, key, value).transpose(1, 2)
-        mixed.append(seen.reshape(-1, hidden.shape[1]))
-
-    if only is not None:
-        hidden = hidden[only]
-
-    hidden = layer.norm(hidden + layer.mix(torch.cat(mixed)))
-    return layer.out_norm(hidden + layer.narrow(layer.widen(hidden)))
-
-
 def _pack_linear(weight: torch.Tensor, bias: torch.Tensor | None, activation: str = "") -> _Step:
     """Return a linear layer with its activation, packed for fast multiplication if that works."""
     weight = weight.detach()
@@ -332,21 +324,19 @@ def _pack_linear(weight: torch.Tensor, bias: torch.Tensor | None, activation: st
 
         return packed
 
-    return _guard(lambda x: multiply(x, pack()), plain)
-
-
-def _guard(fast: _Step, plain: _Step) -> _Step:
-    """Return a layer that computes the fast way until that fails, and then the plain way."""
-    step = fast
+    works = True
 
     def guarded(x: torch.Tensor) -> torch.Tensor:
-        nonlocal step
-        try:
-            return step(x)
-        except Exception:  # private functions may be missing, refuse, or take other arguments
-            values = plain(x)  # raises if the input is at fault, or memory is short
-            step = plain
-            return values
+        nonlocal works
+        if works:
+            try:
+                return multiply(x, pack())
+            except Exception:  # private functions may be missing, refuse, or take other arguments
+                values = plain(x)  # raises if the input is at fault, or memory is short
+                works = False
+                return values
+
+        return plain(x)
 
     return guarded
 
