@@ -34,8 +34,9 @@ from psychometrics.models.embedded import acceptability, load_embedded, load_mas
 from psychometrics.models.fast import fast_forward as forward_of
 from psychometrics.modes import identify, load_respondent, nli, nli_labels
 from psychometrics.modes.mode import Identity
-from psychometrics.training import adapt_encoder, train_acceptability, train_nli
+from psychometrics.training import train_nli
 from psychometrics_book.studies.sentence_encoders import load_sentence_encoder
+from recipes.heads import adapt_encoder, train_acceptability
 from tests.conftest import ARCHITECTURES, SENTENCES
 from tests.hub import commit, serving
 

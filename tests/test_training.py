@@ -22,9 +22,10 @@ from psychometrics.models import embedded
 from psychometrics.models.embedded import acceptability, load_masked_lm
 from psychometrics.models.loading import load_model
 from psychometrics.models.sources import base_path
-from psychometrics.training import adapt_encoder, loop, train_acceptability, train_nli
+from psychometrics.training import loop, train_nli
 from psychometrics.training.pairs import _labelled_pairs, nli_pairs
 from recipes import heads
+from recipes.heads import adapt_encoder, train_acceptability
 from recipes.talking import adapt
 from tests.killing import start_elsewhere
 from tests.tiny import save_tiny_decoder, save_tiny_masked_lm

@@ -126,7 +126,7 @@ def load_masked_lm(
     ----------
     name : str or Path
         ``"embedded"``, the base encoder with an adapter and a head trained on MNLI's sentences; a
-        folder, such as one from :func:`psychometrics.training.adapt_encoder`; or a hub id.
+        folder of an adapter with a head of its own (``head.safetensors``); or a hub id.
 
     Returns
     -------
