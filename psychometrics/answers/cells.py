@@ -32,12 +32,12 @@ class _CellReader:
     Examples
     --------
     >>> from psychometrics import load_questionnaire
-    >>> from psychometrics.answers.layout import _lay_out
+    >>> from psychometrics.answers.layout import _LayoutReader
     >>> from psychometrics.answers.tables import read_table
     >>> gad, notes = load_questionnaire("gad7"), _Notes("a.csv")
     >>> table = read_table(pd.DataFrame({"id": ["a", "b"], "gad1": ["Several days", "often"]}))
     >>> settings = dict.fromkeys(["respondent", "run", "item", "value", "conditions"])
-    >>> layout = _lay_out(table, gad, settings, None, notes)
+    >>> layout = _LayoutReader(table, gad, settings, None, notes).read()
     >>> _CellReader(gad, "auto", None, False).read(layout, notes)[["value", "status"]].to_numpy()
     array([[1.0, 'ok'],
            [nan, 'unreadable']], dtype=object)
@@ -62,7 +62,7 @@ class _CellReader:
         Parameters
         ----------
         layout : Layout
-            Cells, as ``_lay_out`` returns them.
+            Cells, as ``_LayoutReader`` returns them.
         notes : _Notes
             Notes to which decisions and omissions are added.
 

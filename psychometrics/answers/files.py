@@ -20,10 +20,10 @@ from ..data import write_csv, write_text
 from ..exceptions import DataError, ParameterError, check_file, writing
 from ..files import replacing
 from ..measures.intervals import correlation_interval
-from ..questionnaires import Questionnaire, Scale, load_questionnaire
+from ..questionnaires import Questionnaire, load_questionnaire
 from ..questionnaires.answers import COLUMNS, check_loaded, tidy
 from .cells import _CellReader
-from .layout import _lay_out, _Layout
+from .layout import _Layout, _LayoutReader
 from .tables import _Notes, library, listed, read_table, several
 
 # The value of the column ``mode`` for answers from a file, unless the table has its own.
@@ -131,7 +131,7 @@ def read_answers(
     settings["conditions"] = conditions
     if numbers != "auto":
         table.labels = {}
-    layout = _lay_out(table, questionnaire, settings, columns, notes)
+    layout = _LayoutReader(table, questionnaire, settings, columns, notes).read()
     if layout.answers.empty:
         raise ParameterError(f"{table.place}: has no rows below its headers; save the table again.")
 
@@ -314,31 +314,27 @@ def _each_once(answers: pd.DataFrame, layout: _Layout, notes: _Notes) -> pd.Data
         notes.add("runs", text, runs.max())
         answers = answers.assign(run=runs)
     elif again.any():
-        answers = _without_copies(answers, asking, notes)
+        # Drop rows that repeat an answer; refuse rows that contradict an answer.
+        keys = [*asking, "item_id"]
+        answers = answers.reset_index(drop=True)
+        is_repeated = answers.duplicated(keys)
+        originals = answers.drop_duplicates(keys)
+        pairs = answers[is_repeated].merge(originals, on=keys, suffixes=("", "_first"), how="left")
+        is_copy = pairs[["value", "value_first"]].nunique(axis=1, dropna=False) == 1
+        if not is_copy.all():
+            row = pairs[~is_copy].iloc[0]
+            raise ParameterError(
+                f"{notes.place}, {row['place']}: '{row['respondent_id']}' has a different answer "
+                f"to {row['item_id']} in {row['place_first']}; name the column that distinguishes "
+                "the rows (respondent, run or conditions), or leave one row out."
+            )
+
+        places = answers.loc[is_repeated, "place"].unique().tolist()
+        text = f"{listed(places, 3)}: repeated with the same answers; left out"
+        notes.add("doubled", text, len(places))
+        answers = originals
 
     return answers.assign(run=_run_numbers(answers, layout.conditions))
-
-
-def _without_copies(answers: pd.DataFrame, asking: list[str], notes: _Notes) -> pd.DataFrame:
-    """Drop rows that repeat an answer; refuse rows that contradict an answer."""
-    keys = [*asking, "item_id"]
-    answers = answers.reset_index(drop=True)
-    seen = answers.duplicated(keys)
-    originals = answers.drop_duplicates(keys)
-    pairs = answers[seen].merge(originals, on=keys, suffixes=("", "_first"), how="left")
-    is_copy = pairs[["value", "value_first"]].nunique(axis=1, dropna=False) == 1
-    if not is_copy.all():
-        row = pairs[~is_copy].iloc[0]
-        raise ParameterError(
-            f"{notes.place}, {row['place']}: '{row['respondent_id']}' has a "
-            f"different answer to {row['item_id']} in {row['place_first']}; name the column that "
-            "distinguishes the rows (respondent, run or conditions), or leave one row out."
-        )
-
-    places = answers.loc[seen, "place"].unique().tolist()
-    text = f"{listed(places, 3)}: repeated with the same answers; left out"
-    notes.add("doubled", text, len(places))
-    return originals
 
 
 def _run_numbers(answers: pd.DataFrame, conditions: Sequence[str]) -> pd.Series:
@@ -375,23 +371,34 @@ def _look_at(
     """Report possible mistakes in the answers without leaving any answer out."""
     askings = answers.groupby(["respondent_id", "run"], sort=False)
     spread = askings["value"].agg(["min", "max", "count"])
+    is_run = spread.index.get_level_values(0).duplicated().any()
+    units = several(len(spread), "run" if is_run else "respondent")
     alike = spread[(spread["min"] == spread["max"]) & (spread["count"] > 2)]
     if len(alike):
         who = listed([name for name, _ in alike.index], 3)
-        text = f"the same answer to every item in {len(alike)} of {_units(spread)} ({who}); kept"
+        text = f"the same answer to every item in {len(alike)} of {units} ({who}); kept"
         notes.add("alike", text, len(alike))
 
     size = len(questionnaire.items)
     fewer = spread[spread["count"] < size]
     if len(fewer):
         name, run = fewer["count"].idxmin()
-        text = f"items missing in {len(fewer)} of {_units(spread)}; fewest answers: '{name}', "
+        text = f"items missing in {len(fewer)} of {units}; fewest answers: '{name}', "
         notes.add("incomplete", f"{text}run {run}, {fewer['count'].min()} of {size}", len(fewer))
 
     ok = answers[answers["status"] == "ok"]
     means = ok.groupby(["respondent_id", "item_id"])["value"].mean().unstack()
-    together = [_halves_together(means, questionnaire, scale) for scale in questionnaire.scales]
-    together = [text for text in together if text]
+    together = []  # scales whose halves correlate clearly
+    for scale in questionnaire.scales:
+        keys = questionnaire.keys(scale)
+        halves = [
+            means.filter(items=[item for item, key in keys.items() if key == sign]).mean(axis=1)
+            for sign in (1, -1)
+        ]
+        n, r, low, _ = correlation_interval(halves[0], halves[1], "pearson")
+        if n >= _LEAST and r > 0 and not low <= 0:
+            together.append(f"{scale.title} ({r:.2f})")
+
     if together:
         mend = "are reversed already (then set already_reversed, for all scales)"
         mend = "had not been reversed (then set already_reversed=false)" if already else mend
@@ -401,24 +408,6 @@ def _look_at(
             f"{len(means)} respondents): either these agree with anything, or the answers {mend}",
             len(together),
         )
-
-
-def _units(askings: pd.DataFrame) -> str:
-    """Describe the number of runs, or the number of respondents if each was asked once."""
-    once = not askings.index.get_level_values(0).duplicated().any()
-    return several(len(askings), "respondent" if once else "run")
-
-
-def _halves_together(means: pd.DataFrame, questionnaire: Questionnaire, scale: Scale) -> str:
-    """Return the scale's title and the correlation of its halves, if it is clearly positive."""
-    keys = questionnaire.keys(scale)
-    halves = []
-    for sign in (1, -1):
-        members = [item for item, key in keys.items() if key == sign and item in means]
-        halves.append(means[members].mean(axis=1) if members else pd.Series(dtype=float))
-
-    n, r, low, _ = correlation_interval(halves[0], halves[1], "pearson")
-    return f"{scale.title} ({r:.2f})" if n >= _LEAST and r > 0 and not low <= 0 else ""
 
 
 def _counted(frame: pd.DataFrame, questionnaire: Questionnaire) -> str:
