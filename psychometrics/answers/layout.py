@@ -104,6 +104,7 @@ class _Layout:
     marked: tuple[str, ...] = ()
 
 
+@dataclass
 class _LayoutReader:
     """A reader of the roles of a table's columns and rows.
 
@@ -134,23 +135,18 @@ class _LayoutReader:
     [['a', 'gad7_1', 2]]
     """
 
-    def __init__(
-        self,
-        table: _AnswerTable,
-        questionnaire: Questionnaire,
-        settings: dict[str, Any],
-        columns: str | Path | Mapping[str, str | int] | None,
-        notes: _Notes,
-    ) -> None:
-        self.table = table
-        self.place = table.place
-        self.questionnaire = questionnaire
-        self.names = _ItemNames(questionnaire)
-        self.columns = columns
-        self.notes = notes
-        self.settings: dict[str, list[str]] = {}
-        headers = list(table.cells.columns)
-        for setting, value in settings.items():
+    table: _AnswerTable
+    questionnaire: Questionnaire
+    settings: dict[str, Any]
+    columns: str | Path | Mapping[str, str | int] | None
+    notes: _Notes
+
+    def __post_init__(self) -> None:
+        self.place = self.table.place
+        self.names = _ItemNames(self.questionnaire)
+        headers = list(self.table.cells.columns)
+        by_user: dict[str, list[str]] = {}
+        for setting, value in self.settings.items():
             named = [value] if isinstance(value, str) else [*(value or ())]
             if setting not in ("item", "value") and not {*named} <= {*headers}:
                 named = [name.strip() for text in named for name in text.split(",")]
@@ -158,10 +154,12 @@ class _LayoutReader:
             for name in named:
                 if name not in headers:
                     raise ParameterError(
-                        f"{table.place} has no column '{name}' ({setting}); "
+                        f"{self.place} has no column '{name}' ({setting}); "
                         f"it has {listed(headers, 30)}."
                     )
-            self.settings[setting] = named
+            by_user[setting] = named
+
+        self.settings = by_user
 
     def read(self) -> _Layout:
         """Convert the table to the long format.

@@ -142,7 +142,9 @@ def _scale_lines(rows: pd.DataFrame, name: str, title: str) -> list[str]:
     lines = []
     places: dict[str, tuple[str, str]] = {}
     for number, (scale, items) in enumerate(rows.groupby("scale", sort=False), start=1):
-        scale_id = _plain_id(scale) or f"scale_{number}"
+        plain = unicodedata.normalize("NFC", scale).lower().translate(_UMLAUTS)
+        letters = unicodedata.normalize("NFKD", plain).encode("ascii", "ignore").decode()
+        scale_id = re.sub(r"[^a-z0-9]+", "_", letters).strip("_") or f"scale_{number}"
         place = items["place"].iloc[0]
         if scale_id in places:
             before, line = places[scale_id]
@@ -187,19 +189,6 @@ def _write(path: Path, text: str, source: str, rows: pd.DataFrame) -> None:
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, text)
-
-
-def _plain_id(title: str) -> str:
-    """Return a name that consists of lower-case letters without accents, digits and _.
-
-    Examples
-    --------
-    >>> _plain_id("Ärger & Größe"), _plain_id("L'été")
-    ('aerger_groesse', 'l_ete')
-    """
-    plain = unicodedata.normalize("NFC", title).lower().translate(_UMLAUTS)
-    letters = unicodedata.normalize("NFKD", plain).encode("ascii", "ignore").decode()
-    return re.sub(r"[^a-z0-9]+", "_", letters).strip("_")
 
 
 def _read_rows(table: str | Path | pd.DataFrame, name: str, source: str) -> pd.DataFrame:
