@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 from psychometrics import data, load_respondent, training
 from psychometrics.exceptions import DataError, ParameterError
 from psychometrics.models import embedded
-from psychometrics.models.embedded import acceptability, load_masked_lm
+from psychometrics.models.embedded import acceptability
 from psychometrics.models.loading import load_model
 from psychometrics.models.sources import base_path
 from psychometrics.training import loop, train_nli
@@ -196,9 +196,6 @@ def test_other_encoders_are_adapted_with_their_own_heads(architecture, tmp_path,
     before = load_file(base / "model.safetensors")
     assert len(head) >= 5  # a linear layer, a norm and the output's bias
     assert any(not torch.equal(before[name], weight) for name, weight in head.items())
-    model, _ = load_masked_lm(tmp_path / "adapted")
-    named = model.state_dict()
-    assert all(torch.equal(named[name], weight) for name, weight in head.items())
 
 
 def _judge(folder, sentences):
@@ -214,11 +211,11 @@ def test_a_decoder_learns_to_judge_and_its_packed_head_alike(architecture, tmp_p
     base = save_tiny_decoder(tmp_path / "base", architecture)
     judged = pd.DataFrame({"sentence": ["I am calm.", "calm I"] * 8, "acceptable": [1, 0] * 8})
     manifest = train_acceptability(
-        base, judged, tmp_path / "out", epochs=20, rank=2, first=1, progress=False
+        base, judged, tmp_path / "out", epochs=20, rank=2, progress=False
     )
     weights = load_file(tmp_path / "out" / "adapter_model.safetensors")
-    assert {name.split(".")[4] for name in weights if "lora" in name} == {"1"}
-    assert (manifest["first"], manifest["layers"], manifest["rank"]) == (1, 2, 2)
+    assert {name.split(".")[4] for name in weights if "lora" in name} == {"0", "1"}
+    assert (manifest["layers"], manifest["rank"]) == (2, 2)
     good, bad = _judge(tmp_path / "out", ["I am calm.", "calm I"])
     assert good > 0.5 > bad
 

@@ -158,7 +158,6 @@ def train_acceptability(
     sentences: pd.DataFrame,
     output: str | Path,
     *,
-    first: int = 0,
     wording: str = "{sentence}",
     progress: bool = True,
     **options: object,
@@ -174,8 +173,6 @@ def train_acceptability(
         ``sentence`` and ``acceptable`` (0 or 1), such as CoLA's.
     output, progress
         As in :func:`psychometrics.training.train_nli`.
-    first : int
-        First layer (from 0) to train; earlier layers stay unchanged.
     wording : str
         Text that the model reads, with ``{sentence}``.
     **options
@@ -195,10 +192,10 @@ def train_acceptability(
     set_seed(settings.seed)
     labels = ("unacceptable", "acceptable")
     model, tokenizer = fresh_model(base, "classifier", labels, settings.layers, settings.dropout)
-    model = classifier_with_adapter(model, base, settings.rank, first)
+    model = classifier_with_adapter(model, base, settings.rank)
     texts = [wording.format(sentence=sentence) for sentence in sentences["sentence"]]
     table = {"text": texts, "label": sentences["acceptable"].tolist()}
-    facts = {"base": str(base), "sentences": len(sentences), "rank": settings.rank, "first": first}
+    facts = {"base": str(base), "sentences": len(sentences), "rank": settings.rank}
     facts |= {"layers": model.config.num_hidden_layers, "wording": wording}
 
     dataset = tokenised(tokenizer, table, settings.max_length)

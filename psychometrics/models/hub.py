@@ -9,8 +9,6 @@ from pathlib import Path
 from ..exceptions import RespondentError
 from .model_files import _check_folder
 
-_GATED = "the model is only for users who accepted its terms: accept them and log in"
-
 
 def _cached_folder(model: str, commit: str) -> Path | None:
     """Return the folder of a hub model in the local cache, if it is complete."""
@@ -44,21 +42,21 @@ def _hub_errors(model: str) -> Iterator[None]:
     except RespondentError:
         raise
     except Exception as error:
-        kind = "network"
         missing = "there is no such folder here, no complete copy in the hub's cache, and"
+        kind = "not found"
         if isinstance(error, GatedRepoError):
-            why = _GATED
+            why = "the model is only for users who accepted its terms: accept them and log in"
             kind = "gated"
         elif isinstance(error, RevisionNotFoundError):
             why = "the hub has no such revision of the model: check what follows the @"
-            kind = "not found"
         elif isinstance(error, (RepositoryNotFoundError, HFValidationError)):
             why = "there is no such folder here and no such model on the hub: check the name"
-            kind = "not found"
         elif isinstance(error, OfflineModeIsEnabled):
             why = f"{missing} HF_HUB_OFFLINE forbids a download: unset it, or check the name"
+            kind = "network"
         else:
             reason = type(error).__name__
             why = f"{missing} the hub cannot be reached ({reason}): check the name and the network"
+            kind = "network"
 
         raise RespondentError(f"{model}: {why}.", kind=kind) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -108,10 +107,8 @@ def _source_of(base: str | Path) -> Source:
     return find(base_path() if base == "minilm" else base)
 
 
-def classifier_with_adapter(
-    model: PreTrainedModel, base: str | Path, rank: int, first: int = 0
-) -> PeftModel:
-    """Return a classifier with adapters from a layer on; its new parts are trained in full."""
+def classifier_with_adapter(model: PreTrainedModel, base: str | Path, rank: int) -> PeftModel:
+    """Return a classifier with adapters on its layers; its new parts are trained in full."""
     prefix = model.base_model_prefix
     stored = set()  # the names of the weights in the base's checkpoint
     for path in _source_of(base).fetch().glob("*.safetensors"):
@@ -130,7 +127,7 @@ def classifier_with_adapter(
         rank,
         base,
         task_type="SEQ_CLS",
-        target_modules=[name for name in lower if _layer(name) >= first],
+        target_modules=lower,
         modules_to_save=in_full,
         # GPT-2 stores its weights transposed.
         fan_in_fan_out=any(isinstance(module, Conv1D) for module in model.modules()),
@@ -161,9 +158,3 @@ def _linears(model: PreTrainedModel) -> list[str]:
         for name, module in model.base_model.named_modules()
         if isinstance(module, torch.nn.Linear | Conv1D)
     ]
-
-
-def _layer(name: str) -> int:
-    """Return the number of a module's layer, or a larger number for modules outside the layers."""
-    numbers = [int(word) for word in name.split(".") if word.isdigit()]
-    return numbers[0] if numbers else sys.maxsize
