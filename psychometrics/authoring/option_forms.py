@@ -84,14 +84,14 @@ def parse_options(text: str, place: str) -> list[tuple[float | None, str]]:
         )
 
     if not any(has_number):
-        first, *_, last = texts
-        start = _WEIGHTS.get(first.casefold())
-        end = _WEIGHTS.get(last.casefold())
+        least, *_, most = texts
+        start = _WEIGHTS.get(least.casefold())
+        end = _WEIGHTS.get(most.casefold())
         if start is not None and end is not None and start > end:
             raise ParameterError(
                 f"{place}: options are written from least to most, but these begin with "
-                f"'{first}'; turn their order round, or number them: '{len(texts)}={first}; ...; "
-                f"1={last}'."
+                f"'{least}'; turn their order round, or number them: '{len(texts)}={least}; ...; "
+                f"1={most}'."
             )
     elif len(options) == 2:
         (low, low_label), (high, high_label) = sorted(options)

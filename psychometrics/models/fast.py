@@ -28,7 +28,7 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -341,17 +341,6 @@ def _pack_linear(weight: torch.Tensor, bias: torch.Tensor | None, activation: st
     return guarded
 
 
-class _DecoderLayer(NamedTuple):
-    norm: _Step
-    project: _Step  # query, key and value side by side
-    norm_heads: _Step  # of query and key
-    mix: _Step
-    out_norm: _Step
-    gate: _Step  # with the activation
-    up: _Step
-    narrow: _Step
-
-
 def _last_states(model: PreTrainedModel) -> Callable[..., torch.Tensor | None]:
     """Return a decoder's forward pass over texts that share their beginnings."""
     base: Any = model.base_model
@@ -376,13 +365,13 @@ def _last_states(model: PreTrainedModel) -> Callable[..., torch.Tensor | None]:
 
         depths = []
         for depth, layer in enumerate(layers[:-1], start=1):
-            hidden = _through_decoder(layer, hidden, turns, attending, model.config)
+            hidden = layer(hidden, turns, attending)
             if depth in inner:
                 depths.append(base.norm(hidden[last]))
 
         # The last token of a row attends to the whole row.
         ends = [(looking[:, -1:], at) for looking, at in attending]
-        hidden = _through_decoder(layers[-1], hidden, turns, ends, model.config, only=last)
+        hidden = layers[-1](hidden, turns, ends, last)
         final: torch.Tensor = base.norm(hidden)
         return torch.stack([*depths, final]) if inner else final
 
@@ -448,62 +437,64 @@ def _flat(texts: Sequence[list[int]]) -> tuple[list[int], list[int], _Attending,
     return ids, places, attending, torch.tensor(last)
 
 
-def _through_decoder(
-    layer: _DecoderLayer,
-    hidden: torch.Tensor,
-    turns: tuple[torch.Tensor, torch.Tensor],
-    attending: _Attending,
-    config: PreTrainedConfig,
-    only: torch.Tensor | None = None,
-) -> torch.Tensor:
-    """Return hidden states after one layer, for all tokens or for ``only`` some tokens."""
+def _decoder_layer(layer: Any, config: PreTrainedConfig) -> Callable[..., torch.Tensor]:
+    """Pack a layer of transformers' Llama, Mistral or Qwen.
+
+    The result takes hidden states, the turns of their positions, and who attends to whom; if it is
+    also given some tokens, it returns the states of these alone.
+    """
     heads = config.num_attention_heads
     of_keys = config.num_key_value_heads
-    projected = layer.project(layer.norm(hidden)).view(len(hidden), heads + 2 * of_keys, -1)
-    turned = layer.norm_heads(projected[:, :-of_keys])
-    value = projected[:, -of_keys:]
-    left_half, right_half = turned.chunk(2, dim=-1)
-    turned = turned * turns[0] + torch.cat((-right_half, left_half), dim=-1) * turns[1]
-    query = turned[:, :heads]
-    key = turned[:, heads:]
-    mixed = torch.empty_like(query)
-
-    for looking, at in attending:
-        q, k, v = (states.transpose(1, 2) for states in (query[looking], key[at], value[at]))
-        k, v = (states.repeat_interleave(heads // of_keys, dim=1) for states in (k, v))
-        visible = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device)
-        visible = visible.tril(k.shape[2] - q.shape[2])
-        mixed[looking] = F.scaled_dot_product_attention(q, k, v, attn_mask=visible).transpose(1, 2)
-
-    if only is not None:
-        hidden = hidden[only]
-        mixed = mixed[only]
-
-    hidden = hidden + layer.mix(mixed.flatten(1))
-    inner = layer.out_norm(hidden)
-    return hidden + layer.narrow(layer.gate(inner).mul_(layer.up(inner)))
-
-
-def _decoder_layer(layer: Any, config: PreTrainedConfig) -> _DecoderLayer:
-    """Pack a layer of transformers' Llama, Mistral or Qwen."""
     attention = layer.self_attn
     mlp = layer.mlp
     inputs = (attention.q_proj, attention.k_proj, attention.v_proj)
     bias = torch.cat([linear.bias for linear in inputs]) if inputs[0].bias is not None else None
+    # query, key and value side by side
+    project = _pack_linear(torch.cat([linear.weight for linear in inputs]), bias)
+    mix = _pack_linear(attention.o_proj.weight, attention.o_proj.bias)
+    gate = _pack_linear(mlp.gate_proj.weight, mlp.gate_proj.bias, config.hidden_act)
+    up = _pack_linear(mlp.up_proj.weight, mlp.up_proj.bias)
+    narrow = _pack_linear(mlp.down_proj.weight, mlp.down_proj.bias)
 
-    def norm_heads(states: torch.Tensor) -> torch.Tensor:
-        if not hasattr(attention, "q_norm"):
-            return states
-        query, key = states.tensor_split([config.num_attention_heads], dim=1)
-        return torch.cat((attention.q_norm(query), attention.k_norm(key)), dim=1)
+    def forward(
+        hidden: torch.Tensor,
+        turns: tuple[torch.Tensor, torch.Tensor],
+        attending: _Attending,
+        only: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        projected = project(layer.input_layernorm(hidden)).view(
+            len(hidden), heads + 2 * of_keys, -1
+        )
+        turned, value = projected.tensor_split([heads + of_keys], dim=1)
+        if hasattr(attention, "q_norm"):
+            query, key = turned.tensor_split([heads], dim=1)
+            turned = torch.cat((attention.q_norm(query), attention.k_norm(key)), dim=1)
 
-    return _DecoderLayer(
-        layer.input_layernorm,
-        _pack_linear(torch.cat([linear.weight for linear in inputs]), bias),
-        norm_heads,
-        _pack_linear(attention.o_proj.weight, attention.o_proj.bias),
-        layer.post_attention_layernorm,
-        _pack_linear(mlp.gate_proj.weight, mlp.gate_proj.bias, config.hidden_act),
-        _pack_linear(mlp.up_proj.weight, mlp.up_proj.bias),
-        _pack_linear(mlp.down_proj.weight, mlp.down_proj.bias),
-    )
+        left_half, right_half = turned.chunk(2, dim=-1)
+        turned = turned * turns[0] + torch.cat((-right_half, left_half), dim=-1) * turns[1]
+        mixed = _attend(turned[:, :heads], turned[:, heads:], value, attending)
+        if only is not None:
+            hidden = hidden[only]
+            mixed = mixed[only]
+
+        hidden = hidden + mix(mixed.flatten(1))
+        inner = layer.post_attention_layernorm(hidden)
+        return hidden + narrow(gate(inner).mul_(up(inner)))
+
+    return forward
+
+
+def _attend(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attending: _Attending
+) -> torch.Tensor:
+    """Return what each token gathers from the tokens that it sees."""
+    mixed = torch.empty_like(query)
+    groups = query.shape[1] // key.shape[1]
+    for looking, at in attending:
+        q, k, v = (states.transpose(1, 2) for states in (query[looking], key[at], value[at]))
+        k, v = (states.repeat_interleave(groups, dim=1) for states in (k, v))
+        visible = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device)
+        visible = visible.tril(k.shape[2] - q.shape[2])
+        mixed[looking] = F.scaled_dot_product_attention(q, k, v, attn_mask=visible).transpose(1, 2)
+
+    return mixed

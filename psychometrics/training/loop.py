@@ -18,7 +18,7 @@ from peft import PeftModel
 from pydantic import Field, FiniteFloat, PositiveInt
 from transformers import PreTrainedTokenizerBase, PrinterCallback, Trainer, TrainingArguments
 
-from ..checks import check_flags, check_kinds
+from ..checks import check_choice, check_flags, check_kinds
 from ..exceptions import ParameterError, needed, writing
 from ..files import replacing
 from ..models.devices import resolve_device
@@ -52,10 +52,8 @@ class Settings:
     @classmethod
     def of(cls, options: dict[str, object], **defaults: object) -> Settings:
         """Return settings from names and values; refuse unknown names."""
-        names = [setting.name for setting in fields(cls)]
         for name in options:
-            if name not in names:
-                raise ParameterError(f"There is no setting '{name}': use {', '.join(names)}.")
+            check_choice([setting.name for setting in fields(cls)], setting=name)
 
         return cls(**(defaults | options))
 
