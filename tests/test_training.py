@@ -437,7 +437,7 @@ def test_a_control_has_the_same_pairs_and_as_many_of_each_label_in_another_order
         return {}
 
     tokenised = training.tokenised
-    monkeypatch.setattr(training, "_train_into", train_into)
+    monkeypatch.setattr(training, "train_into", train_into)
     monkeypatch.setattr(
         training,
         "tokenised",
@@ -462,7 +462,7 @@ def test_held_out_pairs_of_a_control_keep_their_labels(tiny_model, tmp_path, mon
     monkeypatch.setattr(
         training, "_measure_accuracy", lambda folder, rows: measured.append(rows) or {}
     )
-    monkeypatch.setattr(training, "_train_into", lambda *of: of[6]())
+    monkeypatch.setattr(training, "train_into", lambda *of: of[6]())
     train_nli(tiny_model, str(tmp_path / "pairs.csv"), tmp_path / "any", shuffled=True)
     held_out = measured[0]
     assert len(held_out)

@@ -137,15 +137,15 @@ def read_answers(
 
     reader = _CellReader(questionnaire, numbers, already_reversed, table.replies)
     answers = reader.read(layout, notes)
-    answers = _each_once(answers, layout, notes)
-    _look_at(answers, questionnaire, already_reversed, notes)
+    answers = _keep_each_once(answers, layout, notes)
+    _note_doubts(answers, questionnaire, already_reversed, notes)
 
-    frame = _completed(answers, layout, questionnaire)
+    frame = _complete_runs(answers, layout, questionnaire)
 
     if not (frame["status"] == "ok").any():
         raise ParameterError(f"{table.place}: no readable answer to {questionnaire.id}.\n{notes}")
 
-    notes.begin(_counted(frame, questionnaire))
+    notes.begin(_describe_counts(frame, questionnaire))
     unread = int((frame["status"] != "ok").sum())
     summary: dict[str, Any] = dict.fromkeys(("asked", "from_store"), 0) | {"unanswered": unread}
     summary |= {"failed": {}, "kinds": {}, "precision": {}, "conditions": layout.conditions}
@@ -241,15 +241,15 @@ def write_answers(
     plain_table.attrs = {}  # Parquet would write them
 
     if name.endswith(".wide.csv"):
-        write_csv(_wide(plain_table), path)
+        write_csv(_pivot_runs(plain_table), path)
     elif name.endswith(".irw.csv"):
-        write_csv(_irw(plain_table), path)
+        write_csv(_list_responses(plain_table), path)
     elif name.endswith(".csv"):
         write_csv(plain_table, path)
     elif name.endswith(".json"):
         write_text(path, plain_table.to_json(orient="records", indent=2))
     elif name.endswith(".sav"):
-        _write_sav(_wide(plain_table) if has_items else plain_table, path, questionnaires)
+        _write_sav(_pivot_runs(plain_table) if has_items else plain_table, path, questionnaires)
     else:
         try:
             with writing(path), replacing(path) as temporary:
@@ -304,7 +304,7 @@ def _with_options(questionnaire: str | Path | Questionnaire) -> Questionnaire:
     return loaded
 
 
-def _each_once(answers: pd.DataFrame, layout: _Layout, notes: _Notes) -> pd.DataFrame:
+def _keep_each_once(answers: pd.DataFrame, layout: _Layout, notes: _Notes) -> pd.DataFrame:
     """Number the runs, drop repeated rows, and refuse contradictory rows."""
     asking = ["respondent_id", "run", *layout.conditions]
     again = answers.duplicated([*asking, "item_id"], keep=False)
@@ -348,7 +348,7 @@ def _run_numbers(answers: pd.DataFrame, conditions: Sequence[str]) -> pd.Series:
     return label.groupby(answers["respondent_id"]).transform(lambda name: pd.factorize(name)[0] + 1)
 
 
-def _completed(
+def _complete_runs(
     answers: pd.DataFrame, layout: _Layout, questionnaire: Questionnaire
 ) -> pd.DataFrame:
     """Give each run of a respondent a row for every item, in the questionnaire's order."""
@@ -365,7 +365,7 @@ def _completed(
     return tidy(frame, questionnaire)
 
 
-def _look_at(
+def _note_doubts(
     answers: pd.DataFrame, questionnaire: Questionnaire, already: bool | None, notes: _Notes
 ) -> None:
     """Report possible mistakes in the answers without leaving any answer out."""
@@ -410,7 +410,7 @@ def _look_at(
         )
 
 
-def _counted(frame: pd.DataFrame, questionnaire: Questionnaire) -> str:
+def _describe_counts(frame: pd.DataFrame, questionnaire: Questionnaire) -> str:
     """Describe how many answers, respondents and runs there are."""
     status = frame["status"].value_counts()
     ok = int(status.get("ok", 0))
@@ -428,7 +428,7 @@ def _counted(frame: pd.DataFrame, questionnaire: Questionnaire) -> str:
     return f"{text}; {unanswered or 'none missing'}"
 
 
-def _wide(answers: pd.DataFrame) -> pd.DataFrame:
+def _pivot_runs(answers: pd.DataFrame) -> pd.DataFrame:
     """Return a table with a row for each run and a column for each item."""
     keys = ["respondent_id", "run", *_constant_columns(answers)]
     check_columns(answers, (), once=[*keys, "item_id"])
@@ -444,7 +444,7 @@ def _constant_columns(answers: pd.DataFrame) -> list[str]:
     return [name for name in extra if (askings[name].nunique(dropna=False) == 1).all()]
 
 
-def _irw(answers: pd.DataFrame) -> pd.DataFrame:
+def _list_responses(answers: pd.DataFrame) -> pd.DataFrame:
     """Return the long format of the Item Response Warehouse, without the missing answers."""
     answers = answers[answers["status"] == "ok"]
     frame = answers[["respondent_id", "item_id", "value"]].set_axis(["id", "item", "resp"], axis=1)

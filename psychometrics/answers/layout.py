@@ -22,7 +22,7 @@ What do labels mean?         Labels of all numbers of a column that are    ``num
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -194,9 +194,9 @@ class _LayoutReader:
             layout = replace(self._identify({*wide}), marked=marked)
             if len(self.table.cells) > 1 and layout.answers["respondent_id"].iloc[-1]:
                 self._refuse_footer(wide)
-            layout = self._from_wide(wide, layout)
+            layout = self._read_wide(wide, layout)
         else:
-            layout = self._from_long(long, self._identify({*long[:2]}))
+            layout = self._read_long(long, self._identify({*long[:2]}))
 
         unnamed = layout.answers.loc[layout.answers["respondent_id"] == "", "place"].unique()
         if len(unnamed):
@@ -206,8 +206,8 @@ class _LayoutReader:
             layout = replace(layout, answers=named)
         return layout
 
-    def _common(self, usual: Sequence[str]) -> list[str]:
-        """Return the table's columns that have one of the usual names, in the names' order."""
+    def _find_common(self, usual: Sequence[str], taken: Collection[str] = ()) -> list[str]:
+        """Return the other columns with one of the usual names, in the order of these names."""
         headers: dict[str, list[str]] = {}
         described: dict[str, list[str]] = {}
         for header in self.table.cells.columns:
@@ -227,7 +227,7 @@ class _LayoutReader:
                 )
             common += [name] if name in alike else alike
 
-        return common
+        return [name for name in common if name not in taken]
 
     def _leave_out_headers(self) -> None:
         """Leave out rows that repeat the headers, and rows above the answers that describe them."""
@@ -301,7 +301,7 @@ class _LayoutReader:
         Ids and texts of items come first, then prompts most of which have an item's text, and then
         numbers; in each case the column that names the most items.
         """
-        candidates = self.settings["item"] or self._common(_ITEMS)
+        candidates = self.settings["item"] or self._find_common(_ITEMS)
         cells = {column: self.table.cells[column].dropna().unique() for column in candidates}
         mappings = {column: self.names.find_all(texts) for column, texts in cells.items()}
         if not any(self.names.find(text) for texts in cells.values() for text in texts):
@@ -319,7 +319,7 @@ class _LayoutReader:
                 f"{listed(cells[candidates[0]].tolist(), 5)}."
             )
 
-        values = self.settings["value"] or [name for name in self._common(_VALUES) if name != best]
+        values = self.settings["value"] or self._find_common(_VALUES, {best})
         return (best, values[0], items) if items and values else None
 
     def _wide_columns(self, headers: list[str]) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -421,7 +421,7 @@ class _LayoutReader:
         rows = pd.DataFrame({"place": self.table.rows}, index=cells.index)
         respondents = self.settings["respondent"]
         if not respondents:
-            usual = [name for name in self._common(_RESPONDENTS) if name not in taken]
+            usual = self._find_common(_RESPONDENTS, taken)
             empty = {name: (cells[name].map(_as_name) == "").mean() for name in usual}
             usual = [name for name in usual if empty[name] < 1]
             respondents = sorted(usual, key=lambda name: empty[name] > 0)[:1]
@@ -436,14 +436,13 @@ class _LayoutReader:
 
         runs = self.settings["run"]
         if not runs:
-            runs = [name for name in self._common(_RUNS) if name not in {*taken, *respondents}][:1]
+            runs = self._find_common(_RUNS, {*taken, *respondents})[:1]
             if runs:
                 self.notes.add("runs", f"the column {runs[0]} numbers the runs (else set run)")
 
         rows["run"] = self._join_names(runs) if runs else "1"
         used = {*taken, *respondents, *runs}
-        conditions = self.settings["conditions"]
-        conditions = conditions or [name for name in self._common(_CONDITIONS) if name not in used]
+        conditions = self.settings["conditions"] or self._find_common(_CONDITIONS, used)
         self._add_columns(rows, conditions, used)
         used_or_own = {*used, *conditions, "questionnaire", "mode", "status"}
         is_model = bool(respondents) and _plain_name(respondents[0]) in map(_plain_name, _MODELS)
@@ -471,7 +470,7 @@ class _LayoutReader:
         parts = [self.table.cells[name].map(_as_name) for name in columns]
         return [" ".join(names) for names in zip(*parts, strict=True)]
 
-    def _from_wide(self, wide: dict[str, str], layout: _Layout) -> _Layout:
+    def _read_wide(self, wide: dict[str, str], layout: _Layout) -> _Layout:
         """Turn the columns of a wide table into rows."""
         columns = pd.Series(wide)
         twice = columns[columns.duplicated(keep=False)]
@@ -498,7 +497,7 @@ class _LayoutReader:
 
         parts = []
         for header, item in wide.items():
-            cells = self._labelled(header, [self.names.options[item]])
+            cells = self._use_labels(header, [self.names.options[item]])
             parts.append(layout.answers.assign(column=header, item_id=item, cell=cells))
 
         return replace(layout, answers=pd.concat(parts, ignore_index=True))
@@ -524,7 +523,7 @@ class _LayoutReader:
                 text += f"respondent={name}"
                 self.notes.add("respondents", text)
 
-    def _from_long(self, long: _Long, layout: _Layout) -> _Layout:
+    def _read_long(self, long: _Long, layout: _Layout) -> _Layout:
         """Identify the item of each row of a long table."""
         item_column, value_column, items = long
         rows = layout.answers
@@ -549,7 +548,7 @@ class _LayoutReader:
             layout = replace(layout, has_runs=True)
             self.notes.add("runs", f"custom_id without the item ('{rests.iloc[0]}') names the runs")
 
-        values = self._labelled(value_column, list(self.names.options.values()))
+        values = self._use_labels(value_column, list(self.names.options.values()))
         answers = rows.assign(column=value_column, item_id=cells.map(items), cell=values)
         unknown = answers[answers["item_id"].isna()]
         for cell, group in unknown.groupby(cells, sort=False, dropna=False):
@@ -562,7 +561,7 @@ class _LayoutReader:
         self._note_columns(layout)
         return replace(layout, answers=answers.dropna(subset="item_id").reset_index(drop=True))
 
-    def _labelled(self, header: str, options: list[_OptionNames]) -> pd.Series:
+    def _use_labels(self, header: str, options: list[_OptionNames]) -> pd.Series:
         """Replace the labelled numbers of a column by their labels, if these are labels of options.
 
         A number with another label, or without one, is then not an answer.

@@ -343,10 +343,10 @@ def _json_table(path: Path) -> _AnswerTable:
     text = read_text(path, notes)
     unit = "row" if path.suffix.lower() == ".json" else "line"
     if unit == "row":
-        numbered = list(enumerate(_json_rows(_decoded(text, path, 1), path), start=1))
+        numbered = list(enumerate(_json_rows(_parse_json(text, path, 1), path), start=1))
     else:  # str.splitlines would split at signs that a text may contain
         lines = enumerate(text.split("\n"), start=1)
-        numbered = [(n, _decoded(line, path, n)) for n, line in lines if line.strip()]
+        numbered = [(n, _parse_json(line, path, n)) for n, line in lines if line.strip()]
 
     stray = [number for number, row in numbered if not isinstance(row, dict)]
     if stray:
@@ -421,7 +421,7 @@ def _json_rows(content: Any, path: Path) -> list[Any]:
     return rows
 
 
-def _flat(value: object) -> object:
+def _flatten(value: object) -> object:
     """Turn a list, an object or a truth value within a cell into text."""
     if pd.api.types.is_bool(value):
         return str(value)
@@ -430,7 +430,7 @@ def _flat(value: object) -> object:
     return json.dumps(value, default=str) if pd.api.types.is_list_like(value) else value
 
 
-def _decoded(text: str, path: Path, line: int) -> object:
+def _parse_json(text: str, path: Path, line: int) -> object:
     def check_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         for name, count in Counter(name for name, _value in pairs).items():
             if count > 1:
@@ -586,7 +586,7 @@ def _tidy_headers(table: _AnswerTable) -> _AnswerTable:
     for name in names:
         kind = cells[name].dtype
         if pd.api.types.is_object_dtype(kind) or pd.api.types.is_bool_dtype(kind):
-            cells[name] = cells[name].astype(object).map(_flat)
+            cells[name] = cells[name].astype(object).map(_flatten)
 
     table.texts = {str(name).strip(): text for name, text in table.texts.items()}
     table.labels = {str(name).strip(): labels for name, labels in table.labels.items()}

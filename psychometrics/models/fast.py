@@ -355,7 +355,7 @@ def _last_states(model: PreTrainedModel) -> Callable[..., torch.Tensor | None]:
             return None
         layers = layers_now()
         device = model.device
-        ids, positions, attending, last = _flat(texts)
+        ids, positions, attending, last = _flatten(texts)
         hidden = base.embed_tokens(torch.tensor(ids, device=device))
         places = torch.tensor([positions], device=device)
         cosine, sine = (turn[0, :, None] for turn in base.rotary_emb(hidden[None], places))
@@ -406,7 +406,7 @@ def _shared_beginnings(texts: Sequence[list[int]]) -> tuple[list[list[int]], lis
     return shared, group
 
 
-def _flat(texts: Sequence[list[int]]) -> tuple[list[int], list[int], _Attending, torch.Tensor]:
+def _flatten(texts: Sequence[list[int]]) -> tuple[list[int], list[int], _Attending, torch.Tensor]:
     """Flatten beginnings and rests of texts: ids, positions, attention, last tokens."""
     beginnings, group = _shared_beginnings(texts)
     ids = list(itertools.chain.from_iterable(beginnings))
