@@ -106,7 +106,7 @@ class MissingPackageError(PsychometricsError, ImportError):
         package: extra
         for extra, packages in {
             "models": "torch transformers peft safetensors gguf huggingface_hub",
-            "onnx": "onnxruntime tokenizers",
+            "onnx": "onnx onnxruntime tokenizers",
             "chat": "aiohttp",
             "train": "accelerate datasets",
             "figures": "jinja2 markupsafe matplotlib seaborn",

@@ -13,6 +13,7 @@ import torch
 import psychometrics as pm
 from psychometrics.exceptions import RespondentError
 from psychometrics.models import embedded, sources
+from psychometrics.models.loading import load_model
 from recipes.heads import cola, masked_perplexity
 from tests.conftest import needs
 
@@ -59,7 +60,7 @@ def test_acceptability_tells_a_sentence_from_a_jumble():
 
 def test_models_without_the_head_are_refused(tiny_model):
     with pytest.raises(RespondentError, match="not trained as a masked language model"):
-        embedded.load_masked_lm(str(tiny_model))
+        load_model(tiny_model, "masked")
 
 
 def test_without_its_package_the_base_comes_from_a_commit_of_the_hub(monkeypatch):

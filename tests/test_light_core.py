@@ -19,7 +19,7 @@ MISSING = {
     Requirement(text).name.replace("-", "_")
     for extra in ("book", "chat", "figures", "models", "train")
     for text in OPTIONAL[extra]
-}
+} - {"onnx"}  # its own extra brings it, too
 BLOCK = f"""
 import sys
 

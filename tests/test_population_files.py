@@ -1,4 +1,4 @@
-"""Populations as files: from a query of a hub, by hand, and asked, against a hub that is served."""
+"""Populations as files: by hand, and asked, against a hub that is served."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ import pandas as pd
 import pytest
 import yaml
 from huggingface_hub import constants
-from safetensors.numpy import load_file
 from transformers import PreTrainedModel
 
 from psychometrics import ask, population, population_table
-from psychometrics.authoring.population_drafts import new_population
 from psychometrics.exceptions import KINDS, ParameterError, RespondentError
 from psychometrics.modes import load_respondent
 
@@ -48,27 +46,19 @@ def models(save_tiny_model, tmp_path_factory):
 
 @pytest.fixture
 def hub(models, tmp_path):
-    """A hub of fourteen models, two of which can be asked; and an empty cache of it."""
+    """A hub of eight models, two of which can be asked; and an empty cache of it."""
     pickles = {"config.json": named()["config.json"], "pytorch_model.bin": b"", "vocab.txt": b""}
     own = {"auto_map": {"AutoModelForSequenceClassification": "code.Model"}, "model_type": "own"}
-    masked = named(architectures=["BertForMaskedLM"])
-    unnamed = named(id2label={str(i): f"LABEL_{i}" for i in range(3)})
-    mood, few = named(id2label={"0": "NEGATIVE", "1": "POSITIVE"}), counted(9)
+    few = counted(9)
     listed = [
         ("acme/bert-mnli", models[0], 9000, counted(25_000)),
         ("acme/gated-mnli", named(), 8000, {"gated": "manual"} | few),
         ("acme/pickled-mnli", pickles, 7000, {}),
-        ("acme/mood-mnli", mood, 6500, few),
         ("acme/own-mnli", named(**own), 6000, few),
-        ("acme/large-mnli", named(), 5500, counted(7_000_000_000)),
         ("acme/roberta-nli", models[1], 5000, {"licence": "apache-2.0"}),
-        ("acme/masked-mnli", masked, 4000, few),
-        ("acme/unnamed-mnli", unnamed, 3500, few),
-        ("acme/closed-mnli", named(), 3000, {"licence": "cc-by-nc-4.0"} | few),
         ("acme/odd-mnli", named(model_type="odd"), 2500, few),
         ("acme/torn-mnli", named() | {"config.json": b"{"}, 2000, few),
         ("acme/rare-mnli", named(), 3, few),
-        ("acme/fill", named(), 10_000, {"task": "fill-mask"} | few),
     ]
     with serving(tmp_path / "served") as hub:
         for model, files, downloads, more in listed:
@@ -76,67 +66,10 @@ def hub(models, tmp_path):
         yield hub
 
 
-QUERY = {
-    "task": "text-classification", "search": ["mnli", "nli"], "min_downloads": 100,
-    "licences": ["mit", "apache-2.0"], "max_memory": "24GB", "labels": NLI,
+KINDS_OF_FAILURES = {
+    "gated": "gated", "pickled": "no safetensors", "own": "remote code", "odd": "architecture",
+    "torn": "incomplete",
 }  # fmt: skip
-LEFT = {
-    f"acme/{name}-mnli": kind
-    for kind, names in {
-        "gated": "gated", "no safetensors": "pickled", "labels": "mood unnamed",
-        "remote code": "own", "memory": "large", "architecture": "masked odd",
-        "licence": "closed", "incomplete": "torn",
-    }.items() for name in names.split()
-}  # fmt: skip
-
-
-def test_a_query_keeps_what_the_first_paper_would_and_says_of_the_others_why(hub, tmp_path):
-    table = new_population(tmp_path / "nli.yaml", **QUERY)
-    chosen, left = table[table["kind"] == ""], table[table["kind"] != ""]
-    assert chosen["respondent_id"].tolist() == ["acme/bert-mnli", "acme/roberta-nli"]
-    assert dict(zip(left["respondent_id"], left["kind"], strict=True)) == LEFT
-    assert left["downloads"].is_monotonic_decreasing
-    first, second = chosen.to_dict("records")
-    assert first["revision"] == commit("acme/bert-mnli")
-    assert (first["downloads"], first["licence"]) == (9000, "mit")
-    assert (first["parameters"], first["bytes"]) == (25_000, 100_000)
-    assert first["labels"] == "CONTRADICTION, Neutral, Entailed"
-    weights = load_file(hub.folder / "acme/roberta-nli/model.safetensors")
-    assert second["parameters"] == sum(weight.size for weight in weights.values()), "from its head"
-    assert hub.asked[f"/acme/bert-mnli/resolve/{commit('acme/bert-mnli')}/model.safetensors"] == 0
-    assert not list((tmp_path / "hub").rglob("*.safetensors"))
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"path": "x.csv"}, "end the file's name in .yaml"),
-        ({"path": "no/x.yaml"}, "there is no folder no"),
-        ({"top": 0}, "top should be greater than 0"),
-        ({"max_memory": "much"}, "max_memory must be written as 24GB or 500MiB, got 'much'"),
-        ({"max_memory": "1kB"}, "finds no suitable model.*for memory"),
-        ({"search": ["nothing"]}, r"finds no suitable model among 0: raise"),
-    ],
-)
-def test_an_impossible_query_is_refused_and_writes_nothing(
-    hub, tmp_path, monkeypatch, changes, message
-):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ParameterError, match=message):
-        new_population(**({"path": "new.yaml"} | QUERY | changes))
-    assert not list(tmp_path.glob("*.yaml"))
-
-
-def test_a_hub_that_refuses_is_said_to_and_no_file_is_replaced(hub, tmp_path, monkeypatch):
-    with pytest.raises(RespondentError, match=r"did not list its models \(BadRequestError") as told:
-        new_population(tmp_path / "x.yaml", "no-such-task")
-    assert told.value.kind == "network"
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(RespondentError, match="did not list its models"):
-        new_population(tmp_path / "x.yaml")
-    (tmp_path / "x.yaml").write_text("mine")
-    with pytest.raises(ParameterError, match="exists already"):
-        new_population(tmp_path / "x.yaml")
 
 
 # Asked
@@ -148,12 +81,10 @@ def written(path: Path, *entries: dict, **more: object) -> Path:
 
 
 def test_failures_have_kinds_and_a_second_run_asks_nobody(hub, models, tmp_path, monkeypatch):
-    new_population(tmp_path / "nli.yaml", **QUERY)
-    content = yaml.safe_load((tmp_path / "nli.yaml").read_text())
-    for row in content["left_out"]:  # as if they had been changed on the hub since
-        row.pop("kind"), row.pop("reason")
-    content["respondents"] += content.pop("left_out")
-    content["respondents"] += [
+    models_on_hub = ["acme/bert-mnli", "acme/roberta-nli"]
+    models_on_hub += [f"acme/{name}-mnli" for name in KINDS_OF_FAILURES]
+    entries = [{"model": model, "revision": commit(model)} for model in models_on_hub]
+    entries += [
         {"model": "acme/withdrawn", "revision": "0123abc"},
         {"model": "acme/bert-mnli2", "revision": "main"},
         {"model": "mine"},
@@ -161,8 +92,7 @@ def test_failures_have_kinds_and_a_second_run_asks_nobody(hub, models, tmp_path,
     ]
     hub.add("acme/bert-mnli2", models[0], downloads=1)
     shutil.copytree(models[1], tmp_path / "mine")
-    file = tmp_path / "all.yaml"
-    file.write_text(yaml.safe_dump(content))
+    file = written(tmp_path / "all.yaml", *entries)
 
     loads = []
     real = PreTrainedModel.to
@@ -183,8 +113,7 @@ def test_failures_have_kinds_and_a_second_run_asks_nobody(hub, models, tmp_path,
     ]  # fmt: skip
     summary = first.attrs["summary"]
     assert summary["asked"] == 3 * 192
-    expected = {f"acme/{name}-mnli": LEFT[f"acme/{name}-mnli"]
-                for name in ("gated", "pickled", "own", "odd", "torn")}  # fmt: skip
+    expected = {f"acme/{name}-mnli": kind for name, kind in KINDS_OF_FAILURES.items()}
     expected |= dict.fromkeys(("acme/withdrawn@0123abc", "acme/rare-mnli@v9"), "not found")
     expected["acme/bert-mnli"] = "memory"
     assert expected.items() <= summary["kinds"].items()

@@ -30,12 +30,13 @@ from transformers.activations import ACT2FN
 import psychometrics as pm
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.models import devices, fast, loading, sources
-from psychometrics.models.embedded import acceptability, load_embedded, load_masked_lm
+from psychometrics.models.embedded import acceptability, load_embedded
 from psychometrics.models.fast import fast_forward as forward_of
 from psychometrics.modes import identify, load_respondent, nli, nli_labels
 from psychometrics.modes.mode import Identity
-from psychometrics.training import adapt_encoder, train_acceptability, train_nli
+from psychometrics.training import train_nli
 from psychometrics_book.studies.sentence_encoders import load_sentence_encoder
+from recipes.heads import adapt_encoder, train_acceptability
 from tests.conftest import ARCHITECTURES, SENTENCES
 from tests.hub import commit, serving
 
@@ -843,7 +844,6 @@ def test_all_models_are_loaded_by_the_guarded_loader_with_remote_code_forbidden(
     module = {"idx": 0, "name": "0", "path": "", "type": "code.Module"}
     (copy / "modules.json").write_text(json.dumps([module]))
     ways = [
-        load_masked_lm,
         loading.load_config,
         loading.load_tokenizer,
         lambda folder: loading.load_model(folder, "causal"),

@@ -31,7 +31,7 @@ WRITTEN = {"execution.md", "respondents.md", "verdicts.md"}
 CANNOT = {
     r"^make\b": "takes long, or changes what is installed or shipped",
     r"^source \.venv/bin/activate|^pip install": "this environment is active and complete",
-    r"train-nli bert-base-uncased|new-population|--respondents nli\.yaml": "needs the hub, which "
+    r"train-nli bert-base-uncased|--respondents nli\.yaml": "needs the hub, which "
     "tests of their own serve",
     r"my-models|my-adapter": "needs models that were trained; tests of training do as much",
     r"^psychometrics improve": "asks half of the population about each candidate, for minutes",

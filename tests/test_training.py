@@ -19,12 +19,13 @@ from safetensors.torch import load_file
 from psychometrics import data, load_respondent, training
 from psychometrics.exceptions import DataError, ParameterError
 from psychometrics.models import embedded
-from psychometrics.models.embedded import acceptability, load_masked_lm
+from psychometrics.models.embedded import acceptability
 from psychometrics.models.loading import load_model
 from psychometrics.models.sources import base_path
-from psychometrics.training import adapt_encoder, loop, train_acceptability, train_nli
+from psychometrics.training import loop, train_nli
 from psychometrics.training.pairs import _labelled_pairs, nli_pairs
 from recipes import heads
+from recipes.heads import adapt_encoder, train_acceptability
 from recipes.talking import adapt
 from tests.killing import start_elsewhere
 from tests.tiny import save_tiny_decoder, save_tiny_masked_lm
@@ -195,9 +196,6 @@ def test_other_encoders_are_adapted_with_their_own_heads(architecture, tmp_path,
     before = load_file(base / "model.safetensors")
     assert len(head) >= 5  # a linear layer, a norm and the output's bias
     assert any(not torch.equal(before[name], weight) for name, weight in head.items())
-    model, _ = load_masked_lm(tmp_path / "adapted")
-    named = model.state_dict()
-    assert all(torch.equal(named[name], weight) for name, weight in head.items())
 
 
 def _judge(folder, sentences):
@@ -213,11 +211,11 @@ def test_a_decoder_learns_to_judge_and_its_packed_head_alike(architecture, tmp_p
     base = save_tiny_decoder(tmp_path / "base", architecture)
     judged = pd.DataFrame({"sentence": ["I am calm.", "calm I"] * 8, "acceptable": [1, 0] * 8})
     manifest = train_acceptability(
-        base, judged, tmp_path / "out", epochs=20, rank=2, first=1, progress=False
+        base, judged, tmp_path / "out", epochs=20, rank=2, progress=False
     )
     weights = load_file(tmp_path / "out" / "adapter_model.safetensors")
-    assert {name.split(".")[4] for name in weights if "lora" in name} == {"1"}
-    assert (manifest["first"], manifest["layers"], manifest["rank"]) == (1, 2, 2)
+    assert {name.split(".")[4] for name in weights if "lora" in name} == {"0", "1"}
+    assert (manifest["layers"], manifest["rank"]) == (2, 2)
     good, bad = _judge(tmp_path / "out", ["I am calm.", "calm I"])
     assert good > 0.5 > bad
 
@@ -439,7 +437,7 @@ def test_a_control_has_the_same_pairs_and_as_many_of_each_label_in_another_order
         return {}
 
     tokenised = training.tokenised
-    monkeypatch.setattr(training, "_train_into", train_into)
+    monkeypatch.setattr(training, "train_into", train_into)
     monkeypatch.setattr(
         training,
         "tokenised",
@@ -464,7 +462,7 @@ def test_held_out_pairs_of_a_control_keep_their_labels(tiny_model, tmp_path, mon
     monkeypatch.setattr(
         training, "_measure_accuracy", lambda folder, rows: measured.append(rows) or {}
     )
-    monkeypatch.setattr(training, "_train_into", lambda *of: of[6]())
+    monkeypatch.setattr(training, "train_into", lambda *of: of[6]())
     train_nli(tiny_model, str(tmp_path / "pairs.csv"), tmp_path / "any", shuffled=True)
     held_out = measured[0]
     assert len(held_out)

@@ -9,13 +9,22 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
+from safetensors.torch import save_file
+from transformers import (
+    DataCollatorForLanguageModeling,
+    DataCollatorWithPadding,
+    Trainer,
+    set_seed,
+)
 
 from psychometrics.data import checksums, fetch
+from psychometrics.exceptions import DataError
 from psychometrics.models.embedded import (
     acceptability,
     embedded_head,
@@ -23,6 +32,9 @@ from psychometrics.models.embedded import (
 )
 from psychometrics.models.sources import BASE_MODEL, SMOLLM2, base_path
 from psychometrics.paths import cache_dir, data_dir
+from psychometrics.training.heads import classifier_with_adapter, fresh_model, with_adapter
+from psychometrics.training.loop import Settings, make_folder, tokenised, train_into
+from psychometrics.training.pairs import mnli_sample
 
 ACCEPTABILITY = {
     "epochs": 2.0,
@@ -68,9 +80,146 @@ def cola(part: str) -> pd.DataFrame:
     return frame[["sentence", "acceptable"]]
 
 
-def _build_acceptability(work: Path) -> None:
-    from psychometrics.training import train_acceptability
+def adapt_encoder(
+    base: str | Path,
+    sentences: Sequence[str],
+    output: str | Path,
+    *,
+    epochs: float = 3.0,
+    lr: float = 2e-4,
+    rank: int = 16,
+    progress: bool = True,
+) -> dict:
+    """Adapt an encoder to a kind of text by masked language modelling, with a LoRA adapter.
 
+    Parameters
+    ----------
+    base : str or Path
+        Encoder: a hub id or a local folder. If the checkpoint lacks a masked-LM head, a new head is
+        also trained, with its output tied to the word embeddings.
+    sentences : sequence of str
+        Sentences on which to train.
+    output : str or Path
+        Folder for the adapter, the masked-LM head (``head.safetensors``) and ``manifest.json``.
+    epochs, rank, progress
+        As in :func:`psychometrics.training.train_nli`.
+    lr : float
+        Peak learning rate of the adapter; the learning rate of the masked-LM head is 0.001.
+
+    Returns
+    -------
+    dict
+        The manifest.
+
+    Raises
+    ------
+    DataError
+        There are no sentences.
+
+    References
+    ----------
+    Devlin et al. (2019) for masked language modelling; Hu et al. (2022) for LoRA.
+    """
+    if not len(sentences):
+        raise DataError("There are no sentences to adapt to: give at least one.")
+
+    set_seed(0)
+    model, tokenizer = fresh_model(base, "masked", dropout=0.0)
+    # Everything outside of the encoder; weights tied to the embeddings are named there.
+    encoder = f"{model.base_model_prefix}."
+    head = {name: p for name, p in model.named_parameters() if not name.startswith(encoder)}
+    model = with_adapter(model, rank, base)
+
+    for parameter in head.values():
+        parameter.requires_grad_(True)
+
+    of_head = {id(parameter) for parameter in head.values()}
+    adapted = [p for p in model.parameters() if p.requires_grad and id(p) not in of_head]
+    optimizer = torch.optim.AdamW(
+        [{"params": adapted, "lr": lr}, {"params": list(head.values()), "lr": 1e-3}],
+        weight_decay=0.01,
+    )
+
+    def save_head() -> dict:
+        weights = {name: parameter.detach().clone() for name, parameter in head.items()}
+        save_file(weights, Path(output) / "head.safetensors")
+        return {"base": str(base), "sentences": len(sentences), "rank": rank}
+
+    dataset = tokenised(tokenizer, {"text": list(sentences)}, return_special_tokens_mask=True)
+    collator = DataCollatorForLanguageModeling(tokenizer)
+    return train_into(
+        output, model, tokenizer, dataset, collator, Settings(epochs=epochs, lr=lr), save_head,
+        progress, trainer=_MaskedTokensTrainer, optimizers=(optimizer, None),
+    )  # fmt: skip
+
+
+def train_acceptability(
+    base: str | Path,
+    sentences: pd.DataFrame,
+    output: str | Path,
+    *,
+    wording: str = "{sentence}",
+    progress: bool = True,
+    **options: object,
+) -> dict:
+    """Train an acceptability classifier, that is, low-rank adapters and a head.
+
+    Parameters
+    ----------
+    base : str or Path
+        Encoder or decoder: a hub id or a local folder. In a decoder, the head reads a sentence's
+        last token.
+    sentences : DataFrame
+        ``sentence`` and ``acceptable`` (0 or 1), such as CoLA's.
+    output, progress
+        As in :func:`psychometrics.training.train_nli`.
+    wording : str
+        Text that the model reads, with ``{sentence}``.
+    **options
+        As in :func:`psychometrics.training.train_nli`, with a learning rate of 5e-4 and no dropout.
+
+    Returns
+    -------
+    dict
+        The manifest.
+
+    References
+    ----------
+    Warstadt et al. (2019) for the task; Hu et al. (2022) for LoRA.
+    """
+    settings = Settings.of(options, lr=5e-4, dropout=0.0)
+    make_folder(output)
+    set_seed(settings.seed)
+    labels = ("unacceptable", "acceptable")
+    model, tokenizer = fresh_model(base, "classifier", labels, settings.layers, settings.dropout)
+    model = classifier_with_adapter(model, base, settings.rank)
+    texts = [wording.format(sentence=sentence) for sentence in sentences["sentence"]]
+    table = {"text": texts, "label": sentences["acceptable"].tolist()}
+    facts = {"base": str(base), "sentences": len(sentences), "rank": settings.rank}
+    facts |= {"layers": model.config.num_hidden_layers, "wording": wording}
+
+    dataset = tokenised(tokenizer, table, settings.max_length)
+    collator = DataCollatorWithPadding(tokenizer)
+    return train_into(
+        output, model, tokenizer, dataset, collator, settings, lambda: facts, progress
+    )
+
+
+class _MaskedTokensTrainer(Trainer):
+    """A trainer that computes logits only at masked tokens, about a sixth of all tokens."""
+
+    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
+        labels = inputs.pop("labels")
+        inner = model.get_base_model() if hasattr(model, "get_base_model") else model
+        if not hasattr(inner, "cls"):
+            return super().compute_loss(model, {**inputs, "labels": labels}, return_outputs)
+        hidden = inner.base_model(**inputs).last_hidden_state
+        masked = labels != -100
+        logits = inner.cls(hidden[masked])
+        return torch.nn.functional.cross_entropy(logits.float(), labels[masked])
+
+
+def _build_acceptability(work: Path) -> None:
     judged = cola("train")
     held_out = judged.sample(frac=0.1, random_state=0)
     manifest = train_acceptability(SMOLLM2, judged.drop(held_out.index), work, **ACCEPTABILITY)
@@ -138,9 +287,6 @@ def _agreement(parts: dict[str, pd.DataFrame]) -> dict:
 
 
 def _build_masked_lm(work: Path) -> None:
-    from psychometrics.training import adapt_encoder
-    from psychometrics.training.pairs import mnli_sample
-
     pairs = mnli_sample()
     held_out = set(pairs.loc[pairs["held_out"], ["premise", "hypothesis"]].to_numpy().ravel())
     rest = pairs.loc[~pairs["held_out"], ["premise", "hypothesis"]].to_numpy().ravel()
@@ -157,7 +303,7 @@ def _build_masked_lm(work: Path) -> None:
 
 def _pack_head(trained: Path, name: str, base: str, rank: int | None = None) -> Path:
     """Save adapter and head in fp16, optionally with the adapter cut to a lower rank."""
-    from safetensors.torch import load_file, save_file
+    from safetensors.torch import load_file
 
     folder = data_dir() / "heads" / name
     shutil.rmtree(folder, ignore_errors=True)

@@ -83,8 +83,9 @@ def _adapt(genre: str, work: Path, threads: int | None) -> None:
     """Adapt the encoder to a genre's own sentences: MNLI premises, without held-out ones."""
     import torch
 
-    from psychometrics.training import adapt_encoder
     from psychometrics.training.pairs import mnli_sample
+
+    from .heads import adapt_encoder
 
     output = _genre_adapter(genre, work)
     if (output / "manifest.json").is_file():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -18,6 +20,7 @@ _CODINGS = ("values", "from 0", "from 1")
 _EXAMPLES = 5
 
 
+@dataclass
 class _CellReader:
     """A reader of the cells of a table of answers.
 
@@ -32,29 +35,25 @@ class _CellReader:
     Examples
     --------
     >>> from psychometrics import load_questionnaire
-    >>> from psychometrics.answers.layout import _lay_out
+    >>> from psychometrics.answers.layout import _LayoutReader
     >>> from psychometrics.answers.tables import read_table
     >>> gad, notes = load_questionnaire("gad7"), _Notes("a.csv")
     >>> table = read_table(pd.DataFrame({"id": ["a", "b"], "gad1": ["Several days", "often"]}))
     >>> settings = dict.fromkeys(["respondent", "run", "item", "value", "conditions"])
-    >>> layout = _lay_out(table, gad, settings, None, notes)
+    >>> layout = _LayoutReader(table, gad, settings, None, notes).read()
     >>> _CellReader(gad, "auto", None, False).read(layout, notes)[["value", "status"]].to_numpy()
     array([[1.0, 'ok'],
            [nan, 'unreadable']], dtype=object)
     """
 
-    def __init__(
-        self,
-        questionnaire: Questionnaire,
-        numbers: str,
-        already_reversed: bool | None,
-        may_be_replies: bool,
-    ) -> None:
-        self._questionnaire = questionnaire
-        self._numbers = numbers
-        self._already_reversed = already_reversed
-        self._may_be_replies = may_be_replies
-        self._options = {item.id: _OptionNames(questionnaire, item) for item in questionnaire.items}
+    questionnaire: Questionnaire
+    numbers: str
+    already_reversed: bool | None
+    may_be_replies: bool
+
+    def __post_init__(self) -> None:
+        items = self.questionnaire.items
+        self.options = {item.id: _OptionNames(self.questionnaire, item) for item in items}
 
     def read(self, layout: _Layout, notes: _Notes) -> pd.DataFrame:
         """Return the answers with the ``value`` and the ``status`` that each cell represents.
@@ -62,7 +61,7 @@ class _CellReader:
         Parameters
         ----------
         layout : Layout
-            Cells, as ``_lay_out`` returns them.
+            Cells, as ``_LayoutReader`` returns them.
         notes : _Notes
             Notes to which decisions and omissions are added.
 
@@ -81,8 +80,8 @@ class _CellReader:
             kinds[group.index] = np.array([cell.kind for cell in cells], dtype=object)[code]
             values[group.index] = np.array([cell.value for cell in cells], dtype=float)[code]
 
-        lowest = {item: min(options.values) for item, options in self._options.items()}
-        highest = {item: max(options.values) for item, options in self._options.items()}
+        lowest = {item: min(options.values) for item, options in self.options.items()}
+        highest = {item: max(options.values) for item, options in self.options.items()}
         low = answers["item_id"].map(lowest)
         high = answers["item_id"].map(highest)
         answers = answers.assign(value=values, status="ok", lowest_option=low, highest_option=high)
@@ -106,10 +105,10 @@ class _CellReader:
             replies = [self._read_cell(item, reply) for reply in cell]
             return next((r for r in replies if r.kind not in ("unreadable", "missing")), replies[0])
 
-        answer = self._options[item].read(cell)
-        if answer.kind == "unreadable" and self._may_be_replies:
-            questions = [self._questionnaire.item(item)]
-            ((status, value),) = parse_reply(str(cell), self._questionnaire, questions)
+        answer = self.options[item].read(cell)
+        if answer.kind == "unreadable" and self.may_be_replies:
+            questions = [self.questionnaire.item(item)]
+            ((status, value),) = parse_reply(str(cell), self.questionnaire, questions)
             if status == "ok":
                 return answer._replace(kind="value", value=value)
             if status == "refused":
@@ -130,7 +129,7 @@ class _CellReader:
         if len(codes) == 1:
             usual[codes.pop()] = "from 1"  # codes such as A1 and A2 count the options
 
-        is_decided = self._numbers not in ("auto", "letters")
+        is_decided = self.numbers not in ("auto", "letters")
         for kind, default in usual.items():
             is_kind = kinds == kind
             if not is_decided and is_kind.any():
@@ -138,7 +137,7 @@ class _CellReader:
                     continue  # a single code may be a remark
                 self._check_coding(answers[is_kind], default, notes)
 
-            coding = self._numbers if is_decided else default
+            coding = self.numbers if is_decided else default
             answers.loc[is_kind, "value"] = self._decode(answers[is_kind], coding)
             translated |= is_kind
 
@@ -151,7 +150,7 @@ class _CellReader:
             return decoded
 
         for item, group in numbers.groupby("item_id")["value"]:
-            options = self._options[item]
+            options = self.options[item]
             if coding == "labels":
                 labelled = [options.label(f"{number:g}") for number in group]
                 decoded[group.index] = np.array(labelled, dtype=float)
@@ -168,10 +167,10 @@ class _CellReader:
         A letter that begins a label may also abbreviate it, such as A for *agree*. A single letter
         may be a remark.
         """
-        if letters.empty or self._numbers != "auto":
-            return self._numbers == "letters"
+        if letters.empty or self.numbers != "auto":
+            return self.numbers == "letters"
 
-        choices = [self._options[item].options for item in letters["item_id"].unique()]
+        choices = [self.options[item].options for item in letters["item_id"].unique()]
         places = {chr(ord("A") + place) for place in range(max(map(len, choices)))}
         initials = {option.label[:1].upper() for options in choices for option in options}
         used = {chr(ord("A") + int(place)) for place in letters["value"].unique()}
@@ -195,7 +194,7 @@ class _CellReader:
         decoded = {coding: self._decode(used, coding) for coding in _CODINGS}
         strays = pd.DataFrame({c: self._find_strays(used, decoded[c]) for c in _CODINGS})
         fitting = [c for c in _CODINGS if strays[c].equals(strays.all(axis=1))]
-        values = next(iter(self._options.values())).values
+        values = next(iter(self.options.values())).values
         low, high = used["value"].agg(["min", "max"])
         text = f"numbers are {low:g} to {high:g}, the options {min(values):g} to {max(values):g}"
         if fitting and usual not in fitting:
@@ -212,8 +211,8 @@ class _CellReader:
     def _refuse_renumbered(self, items: NDArray[np.object_], notes: _Notes) -> None:
         """Refuse numbers if an option is labelled by a number that is not its value."""
         for item in items:
-            for option in self._options[item].options:
-                label = self._options[item].read(option.label)
+            for option in self.options[item].options:
+                label = self.options[item].read(option.label)
                 if label.kind == "number" and label.value != option.value:
                     raise ParameterError(
                         f"{notes.place}: {item} has an option labelled {option.label} whose value "
@@ -224,7 +223,7 @@ class _CellReader:
         """Find the numbers that are neither an option nor a mean between two options."""
         strays = []
         for item, number, value in zip(numbers["item_id"], numbers["value"], decoded, strict=True):
-            values = self._options[item].values
+            values = self.options[item].values
             is_mean = number % 1 != 0 and min(values) < value < max(values)
             strays.append(value not in values and not is_mean)
 
@@ -249,7 +248,7 @@ class _CellReader:
                 elif status == "refused":
                     reason = "refuses"
                 else:
-                    nearest = self._options[row["item_id"]].nearest(text)
+                    nearest = self.options[row["item_id"]].nearest(text)
                     reason = "is not an option" + (f"; is it '{nearest}'?" if nearest else "")
 
                 more = f" (also in {several(len(group) - 1, 'cell')})" if len(group) > 1 else ""
@@ -262,20 +261,20 @@ class _CellReader:
                 notes.add(status, note, further)
 
         numbers = answers[is_number & (answers["status"] == "ok")].groupby("item_id")["value"]
-        means = sum(int((~v.isin(self._options[item].values)).sum()) for item, v in numbers)
+        means = sum(int((~v.isin(self.options[item].values)).sum()) for item, v in numbers)
         if means:
             note = f"{several(means, 'number')} between two options, such as means of answers; kept"
             notes.add("means", note, means)
 
     def _undo_reversal(self, answers: pd.DataFrame, layout: _Layout, notes: _Notes) -> pd.DataFrame:
         """Restore the original answers to items that the table has already reversed."""
-        questionnaire = self._questionnaire
+        questionnaire = self.questionnaire
         keys = [questionnaire.keys(scale) for scale in questionnaire.scales or (None,)]
         reversed_items = {item for signs in keys for item, key in signs.items() if key < 0}
         turned = answers["item_id"].isin(reversed_items)
         if layout.marked:
             turned = answers["column"].isin(layout.marked)
-            if self._already_reversed is None:
+            if self.already_reversed is None:
                 raise ParameterError(
                     f"{notes.place}: the headers {listed(list(layout.marked))} are marked as "
                     "reversed; set already_reversed=true if their answers have been reversed, or "
@@ -283,7 +282,7 @@ class _CellReader:
                     "as they were given."
                 )
 
-        if self._already_reversed and turned.any():
+        if self.already_reversed and turned.any():
             original = answers["lowest_option"] + answers["highest_option"] - answers["value"]
             answers.loc[turned, "value"] = original[turned]
             items = list(answers.loc[turned, "item_id"].unique())

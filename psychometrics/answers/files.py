@@ -20,10 +20,10 @@ from ..data import write_csv, write_text
 from ..exceptions import DataError, ParameterError, check_file, writing
 from ..files import replacing
 from ..measures.intervals import correlation_interval
-from ..questionnaires import Questionnaire, Scale, load_questionnaire
+from ..questionnaires import Questionnaire, load_questionnaire
 from ..questionnaires.answers import COLUMNS, check_loaded, tidy
 from .cells import _CellReader
-from .layout import _lay_out, _Layout
+from .layout import _Layout, _LayoutReader
 from .tables import _Notes, library, listed, read_table, several
 
 # The value of the column ``mode`` for answers from a file, unless the table has its own.
@@ -131,21 +131,21 @@ def read_answers(
     settings["conditions"] = conditions
     if numbers != "auto":
         table.labels = {}
-    layout = _lay_out(table, questionnaire, settings, columns, notes)
+    layout = _LayoutReader(table, questionnaire, settings, columns, notes).read()
     if layout.answers.empty:
         raise ParameterError(f"{table.place}: has no rows below its headers; save the table again.")
 
     reader = _CellReader(questionnaire, numbers, already_reversed, table.replies)
     answers = reader.read(layout, notes)
-    answers = _each_once(answers, layout, notes)
-    _look_at(answers, questionnaire, already_reversed, notes)
+    answers = _keep_each_once(answers, layout, notes)
+    _note_doubts(answers, questionnaire, already_reversed, notes)
 
-    frame = _completed(answers, layout, questionnaire)
+    frame = _complete_runs(answers, layout, questionnaire)
 
     if not (frame["status"] == "ok").any():
         raise ParameterError(f"{table.place}: no readable answer to {questionnaire.id}.\n{notes}")
 
-    notes.begin(_counted(frame, questionnaire))
+    notes.begin(_describe_counts(frame, questionnaire))
     unread = int((frame["status"] != "ok").sum())
     summary: dict[str, Any] = dict.fromkeys(("asked", "from_store"), 0) | {"unanswered": unread}
     summary |= {"failed": {}, "kinds": {}, "precision": {}, "conditions": layout.conditions}
@@ -241,15 +241,15 @@ def write_answers(
     plain_table.attrs = {}  # Parquet would write them
 
     if name.endswith(".wide.csv"):
-        write_csv(_wide(plain_table), path)
+        write_csv(_pivot_runs(plain_table), path)
     elif name.endswith(".irw.csv"):
-        write_csv(_irw(plain_table), path)
+        write_csv(_list_responses(plain_table), path)
     elif name.endswith(".csv"):
         write_csv(plain_table, path)
     elif name.endswith(".json"):
         write_text(path, plain_table.to_json(orient="records", indent=2))
     elif name.endswith(".sav"):
-        _write_sav(_wide(plain_table) if has_items else plain_table, path, questionnaires)
+        _write_sav(_pivot_runs(plain_table) if has_items else plain_table, path, questionnaires)
     else:
         try:
             with writing(path), replacing(path) as temporary:
@@ -304,7 +304,7 @@ def _with_options(questionnaire: str | Path | Questionnaire) -> Questionnaire:
     return loaded
 
 
-def _each_once(answers: pd.DataFrame, layout: _Layout, notes: _Notes) -> pd.DataFrame:
+def _keep_each_once(answers: pd.DataFrame, layout: _Layout, notes: _Notes) -> pd.DataFrame:
     """Number the runs, drop repeated rows, and refuse contradictory rows."""
     asking = ["respondent_id", "run", *layout.conditions]
     again = answers.duplicated([*asking, "item_id"], keep=False)
@@ -314,31 +314,27 @@ def _each_once(answers: pd.DataFrame, layout: _Layout, notes: _Notes) -> pd.Data
         notes.add("runs", text, runs.max())
         answers = answers.assign(run=runs)
     elif again.any():
-        answers = _without_copies(answers, asking, notes)
+        # Drop rows that repeat an answer; refuse rows that contradict an answer.
+        keys = [*asking, "item_id"]
+        answers = answers.reset_index(drop=True)
+        is_repeated = answers.duplicated(keys)
+        originals = answers.drop_duplicates(keys)
+        pairs = answers[is_repeated].merge(originals, on=keys, suffixes=("", "_first"), how="left")
+        is_copy = pairs[["value", "value_first"]].nunique(axis=1, dropna=False) == 1
+        if not is_copy.all():
+            row = pairs[~is_copy].iloc[0]
+            raise ParameterError(
+                f"{notes.place}, {row['place']}: '{row['respondent_id']}' has a different answer "
+                f"to {row['item_id']} in {row['place_first']}; name the column that distinguishes "
+                "the rows (respondent, run or conditions), or leave one row out."
+            )
+
+        places = answers.loc[is_repeated, "place"].unique().tolist()
+        text = f"{listed(places, 3)}: repeated with the same answers; left out"
+        notes.add("doubled", text, len(places))
+        answers = originals
 
     return answers.assign(run=_run_numbers(answers, layout.conditions))
-
-
-def _without_copies(answers: pd.DataFrame, asking: list[str], notes: _Notes) -> pd.DataFrame:
-    """Drop rows that repeat an answer; refuse rows that contradict an answer."""
-    keys = [*asking, "item_id"]
-    answers = answers.reset_index(drop=True)
-    seen = answers.duplicated(keys)
-    originals = answers.drop_duplicates(keys)
-    pairs = answers[seen].merge(originals, on=keys, suffixes=("", "_first"), how="left")
-    is_copy = pairs[["value", "value_first"]].nunique(axis=1, dropna=False) == 1
-    if not is_copy.all():
-        row = pairs[~is_copy].iloc[0]
-        raise ParameterError(
-            f"{notes.place}, {row['place']}: '{row['respondent_id']}' has a "
-            f"different answer to {row['item_id']} in {row['place_first']}; name the column that "
-            "distinguishes the rows (respondent, run or conditions), or leave one row out."
-        )
-
-    places = answers.loc[seen, "place"].unique().tolist()
-    text = f"{listed(places, 3)}: repeated with the same answers; left out"
-    notes.add("doubled", text, len(places))
-    return originals
 
 
 def _run_numbers(answers: pd.DataFrame, conditions: Sequence[str]) -> pd.Series:
@@ -352,7 +348,7 @@ def _run_numbers(answers: pd.DataFrame, conditions: Sequence[str]) -> pd.Series:
     return label.groupby(answers["respondent_id"]).transform(lambda name: pd.factorize(name)[0] + 1)
 
 
-def _completed(
+def _complete_runs(
     answers: pd.DataFrame, layout: _Layout, questionnaire: Questionnaire
 ) -> pd.DataFrame:
     """Give each run of a respondent a row for every item, in the questionnaire's order."""
@@ -369,29 +365,40 @@ def _completed(
     return tidy(frame, questionnaire)
 
 
-def _look_at(
+def _note_doubts(
     answers: pd.DataFrame, questionnaire: Questionnaire, already: bool | None, notes: _Notes
 ) -> None:
     """Report possible mistakes in the answers without leaving any answer out."""
     askings = answers.groupby(["respondent_id", "run"], sort=False)
     spread = askings["value"].agg(["min", "max", "count"])
+    is_run = spread.index.get_level_values(0).duplicated().any()
+    units = several(len(spread), "run" if is_run else "respondent")
     alike = spread[(spread["min"] == spread["max"]) & (spread["count"] > 2)]
     if len(alike):
         who = listed([name for name, _ in alike.index], 3)
-        text = f"the same answer to every item in {len(alike)} of {_units(spread)} ({who}); kept"
+        text = f"the same answer to every item in {len(alike)} of {units} ({who}); kept"
         notes.add("alike", text, len(alike))
 
     size = len(questionnaire.items)
     fewer = spread[spread["count"] < size]
     if len(fewer):
         name, run = fewer["count"].idxmin()
-        text = f"items missing in {len(fewer)} of {_units(spread)}; fewest answers: '{name}', "
+        text = f"items missing in {len(fewer)} of {units}; fewest answers: '{name}', "
         notes.add("incomplete", f"{text}run {run}, {fewer['count'].min()} of {size}", len(fewer))
 
     ok = answers[answers["status"] == "ok"]
     means = ok.groupby(["respondent_id", "item_id"])["value"].mean().unstack()
-    together = [_halves_together(means, questionnaire, scale) for scale in questionnaire.scales]
-    together = [text for text in together if text]
+    together = []  # scales whose halves correlate clearly
+    for scale in questionnaire.scales:
+        keys = questionnaire.keys(scale)
+        halves = [
+            means.filter(items=[item for item, key in keys.items() if key == sign]).mean(axis=1)
+            for sign in (1, -1)
+        ]
+        n, r, low, _ = correlation_interval(halves[0], halves[1], "pearson")
+        if n >= _LEAST and r > 0 and not low <= 0:
+            together.append(f"{scale.title} ({r:.2f})")
+
     if together:
         mend = "are reversed already (then set already_reversed, for all scales)"
         mend = "had not been reversed (then set already_reversed=false)" if already else mend
@@ -403,25 +410,7 @@ def _look_at(
         )
 
 
-def _units(askings: pd.DataFrame) -> str:
-    """Describe the number of runs, or the number of respondents if each was asked once."""
-    once = not askings.index.get_level_values(0).duplicated().any()
-    return several(len(askings), "respondent" if once else "run")
-
-
-def _halves_together(means: pd.DataFrame, questionnaire: Questionnaire, scale: Scale) -> str:
-    """Return the scale's title and the correlation of its halves, if it is clearly positive."""
-    keys = questionnaire.keys(scale)
-    halves = []
-    for sign in (1, -1):
-        members = [item for item, key in keys.items() if key == sign and item in means]
-        halves.append(means[members].mean(axis=1) if members else pd.Series(dtype=float))
-
-    n, r, low, _ = correlation_interval(halves[0], halves[1], "pearson")
-    return f"{scale.title} ({r:.2f})" if n >= _LEAST and r > 0 and not low <= 0 else ""
-
-
-def _counted(frame: pd.DataFrame, questionnaire: Questionnaire) -> str:
+def _describe_counts(frame: pd.DataFrame, questionnaire: Questionnaire) -> str:
     """Describe how many answers, respondents and runs there are."""
     status = frame["status"].value_counts()
     ok = int(status.get("ok", 0))
@@ -439,7 +428,7 @@ def _counted(frame: pd.DataFrame, questionnaire: Questionnaire) -> str:
     return f"{text}; {unanswered or 'none missing'}"
 
 
-def _wide(answers: pd.DataFrame) -> pd.DataFrame:
+def _pivot_runs(answers: pd.DataFrame) -> pd.DataFrame:
     """Return a table with a row for each run and a column for each item."""
     keys = ["respondent_id", "run", *_constant_columns(answers)]
     check_columns(answers, (), once=[*keys, "item_id"])
@@ -455,7 +444,7 @@ def _constant_columns(answers: pd.DataFrame) -> list[str]:
     return [name for name in extra if (askings[name].nunique(dropna=False) == 1).all()]
 
 
-def _irw(answers: pd.DataFrame) -> pd.DataFrame:
+def _list_responses(answers: pd.DataFrame) -> pd.DataFrame:
     """Return the long format of the Item Response Warehouse, without the missing answers."""
     answers = answers[answers["status"] == "ok"]
     frame = answers[["respondent_id", "item_id", "value"]].set_axis(["id", "item", "resp"], axis=1)

@@ -280,7 +280,12 @@ class _ItemNames:
             return bracketed.pop()
 
         words_of_text = _words(text)
-        inside = [item for item, words in self._texts.items() if _separable(words) in words_of_text]
+        inside = []
+        for item, words in self._texts.items():
+            has_blanks = words.lower() != words.upper()  # some scripts have none between words
+            if (words if has_blanks else words.strip()) in words_of_text:
+                inside.append(item)
+
         # a short item's text may be part of a longer item's
         inside = [
             item
@@ -300,11 +305,6 @@ class _ItemNames:
 
 def _stem(name: object) -> str:
     return str(name).rstrip("0123456789]")
-
-
-def _separable(words: str) -> str:
-    """Return words without the blanks at their ends if their script has no blanks between words."""
-    return words.strip() if words.lower() == words.upper() else words
 
 
 def _numbered_names(names: Iterable[_Name]) -> dict[str, dict[_Name, int]]:

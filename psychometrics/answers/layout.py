@@ -22,7 +22,7 @@ What do labels mean?         Labels of all numbers of a column that are    ``num
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -104,14 +104,9 @@ class _Layout:
     marked: tuple[str, ...] = ()
 
 
-def _lay_out(
-    table: _AnswerTable,
-    questionnaire: Questionnaire,
-    settings: dict[str, Any],
-    columns: str | Path | Mapping[str, str | int] | None,
-    notes: _Notes,
-) -> _Layout:
-    """Convert a table to the long format.
+@dataclass
+class _LayoutReader:
+    """A reader of the roles of a table's columns and rows.
 
     Parameters
     ----------
@@ -124,14 +119,10 @@ def _lay_out(
     notes : _Notes
         Notes to which decisions and omissions are added.
 
-    Returns
-    -------
-    Layout
-
     Raises
     ------
     ParameterError
-        No column or cell names an item, or a column is missing or occurs twice.
+        A column that the user named is missing.
 
     Examples
     --------
@@ -139,224 +130,466 @@ def _lay_out(
     >>> from psychometrics.answers.tables import read_table
     >>> table = read_table(pd.DataFrame({"id": ["a"], "gad1": [2]}))
     >>> settings = dict.fromkeys(["respondent", "run", "item", "value", "conditions"])
-    >>> rows = _lay_out(table, load_questionnaire("gad7"), settings, None, _Notes("a")).answers
-    >>> rows[["respondent_id", "item_id", "cell"]].to_numpy().tolist()
+    >>> reader = _LayoutReader(table, load_questionnaire("gad7"), settings, None, _Notes("a"))
+    >>> reader.read().answers[["respondent_id", "item_id", "cell"]].to_numpy().tolist()
     [['a', 'gad7_1', 2]]
     """
-    settings = _check_headers(table, settings)
-    names = _ItemNames(questionnaire)
-    _leave_out_headers(table, names, notes)
-    _keep_own_rows(table, questionnaire, notes)
 
-    taken = {*settings["respondent"], *settings["run"], *settings["conditions"]}
-    headers = [name for name in table.cells.columns if name not in taken]
-    long = None
-    wide: dict[str, str] = {}
-    marked: tuple[str, ...] = ()
-    if columns is not None:
-        wide = _named_columns(table, names, columns, headers)
-    else:
-        long = _long_columns(table, names, settings)
-        if not settings["item"] and not settings["value"]:
-            wide, marked = _wide_columns(table, names, headers)
+    table: _AnswerTable
+    questionnaire: Questionnaire
+    settings: dict[str, Any]
+    columns: str | Path | Mapping[str, str | int] | None
+    notes: _Notes
 
-    if long is None and not wide:
-        raise ParameterError(_describe_names(table, questionnaire, names))
-    if long and wide and len({*wide.values()}) >= len({*long[2].values()}):
+    def __post_init__(self) -> None:
+        self.place = self.table.place
+        self.names = _ItemNames(self.questionnaire)
+        headers = list(self.table.cells.columns)
+        by_user: dict[str, list[str]] = {}
+        for setting, value in self.settings.items():
+            named = [value] if isinstance(value, str) else [*(value or ())]
+            if setting not in ("item", "value") and not {*named} <= {*headers}:
+                named = [name.strip() for text in named for name in text.split(",")]
+
+            for name in named:
+                if name not in headers:
+                    raise ParameterError(
+                        f"{self.place} has no column '{name}' ({setting}); "
+                        f"it has {listed(headers, 30)}."
+                    )
+            by_user[setting] = named
+
+        self.settings = by_user
+
+    def read(self) -> _Layout:
+        """Convert the table to the long format.
+
+        Raises
+        ------
+        ParameterError
+            No column or cell names an item, or a column occurs twice.
+        """
+        self._leave_out_headers()
+        self._keep_own_rows()
+
+        by_user = self.settings
+        taken = {*by_user["respondent"], *by_user["run"], *by_user["conditions"]}
+        headers = [name for name in self.table.cells.columns if name not in taken]
         long = None
+        wide: dict[str, str] = {}
+        marked: tuple[str, ...] = ()
+        if self.columns is not None:
+            wide = self._named_columns(headers)
+        else:
+            long = self._long_columns()
+            if not by_user["item"] and not by_user["value"]:
+                wide, marked = self._wide_columns(headers)
 
-    if long is None:
-        layout = _identify(table, settings, {*wide}, notes)
-        if len(table.cells) > 1 and layout.answers["respondent_id"].iloc[-1]:
-            _refuse_footer(table, names, wide)
-        layout = _from_wide(table, names, wide, replace(layout, marked=marked), notes)
-    else:
-        layout = _identify(table, settings, {*long[:2]}, notes)
-        layout = _from_long(table, names, long, layout, notes)
+        if long is None and not wide:
+            raise ParameterError(self._describe_names())
+        if long and wide and len({*wide.values()}) >= len({*long[2].values()}):
+            long = None
 
-    unnamed = layout.answers.loc[layout.answers["respondent_id"] == "", "place"].unique()
-    if len(unnamed):
-        text = f"{listed(unnamed.tolist(), 3)}: no respondent is named; left out"
-        notes.add("unnamed", text, len(unnamed))
-        layout = replace(layout, answers=layout.answers[layout.answers["respondent_id"] != ""])
-    return layout
+        if long is None:
+            layout = replace(self._identify({*wide}), marked=marked)
+            if len(self.table.cells) > 1 and layout.answers["respondent_id"].iloc[-1]:
+                self._refuse_footer(wide)
+            layout = self._read_wide(wide, layout)
+        else:
+            layout = self._read_long(long, self._identify({*long[:2]}))
 
+        unnamed = layout.answers.loc[layout.answers["respondent_id"] == "", "place"].unique()
+        if len(unnamed):
+            text = f"{listed(unnamed.tolist(), 3)}: no respondent is named; left out"
+            self.notes.add("unnamed", text, len(unnamed))
+            named = layout.answers[layout.answers["respondent_id"] != ""]
+            layout = replace(layout, answers=named)
+        return layout
 
-def _check_headers(table: _AnswerTable, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return lists of the columns that the user named; refuse a column that is missing."""
-    headers = list(table.cells.columns)
-    checked: dict[str, Any] = {}
-    for setting, value in settings.items():
-        names = [value] if isinstance(value, str) else [*(value or ())]
-        if setting not in ("item", "value") and not {*names} <= {*headers}:
-            names = [name.strip() for text in names for name in text.split(",")]
+    def _find_common(self, usual: Sequence[str], taken: Collection[str] = ()) -> list[str]:
+        """Return the other columns with one of the usual names, in the order of these names."""
+        headers: dict[str, list[str]] = {}
+        described: dict[str, list[str]] = {}
+        for header in self.table.cells.columns:
+            code = header.partition(". ")[0]  # LimeSurvey writes "id. Response ID"
+            headers.setdefault(_plain_name(code), []).append(header)
+            described.setdefault(_plain_name(self.table.texts.get(header, "")), []).append(header)
 
-        for name in names:
-            if name not in headers:
+        common = []
+        for name in usual:
+            alike = headers.get(_plain_name(name), [])
+            if not alike and len(described.get(_plain_name(name), [])) == 1:
+                alike = described[_plain_name(name)]
+            if len(alike) > 1 and name not in alike:
                 raise ParameterError(
-                    f"{table.place} has no column '{name}' ({setting}); "
-                    f"it has {listed(headers, 30)}."
+                    f"{self.place}: the columns {listed(alike)} have the same name but for "
+                    "capitals or signs; rename all but one."
                 )
-        checked[setting] = names
+            common += [name] if name in alike else alike
 
-    return checked
+        return [name for name in common if name not in taken]
 
+    def _leave_out_headers(self) -> None:
+        """Leave out rows that repeat the headers, and rows above the answers that describe them."""
+        cells = self.table.cells
+        repeats = cells.index
+        for header in cells:
+            repeats = repeats[cells.loc[repeats, header].map(_as_name) == header]
 
-def _common(table: _AnswerTable, usual: Sequence[str]) -> list[str]:
-    """Return the table's columns that have one of the usual names, in the order of these names."""
-    headers: dict[str, list[str]] = {}
-    described: dict[str, list[str]] = {}
-    for header in table.cells.columns:
-        code = header.partition(". ")[0]  # LimeSurvey writes "id. Response ID"
-        headers.setdefault(_plain_name(code), []).append(header)
-        described.setdefault(_plain_name(table.texts.get(header, "")), []).append(header)
+        is_kept = ~cells.index.isin(repeats)
+        for row in cells.index[:2][::-1]:
+            texts = cells.loc[row]
+            texts = texts[texts.map(lambda text: isinstance(text, str))].to_dict()
+            codes = [text.replace(" ", "").lower() for text in texts.values()]
+            if any(code.startswith(_IMPORT_ID) for code in codes):
+                is_kept[: row + 1] = False
+                continue
 
-    common = []
-    for name in usual:
-        alike = headers.get(_plain_name(name), [])
-        if not alike and len(described.get(_plain_name(name), [])) == 1:
-            alike = described[_plain_name(name)]
-        if len(alike) > 1 and name not in alike:
-            raise ParameterError(
-                f"{table.place}: the columns {listed(alike)} have the same name but for capitals "
-                "or signs; rename all but one."
-            )
-        common += [name] if name in alike else alike
+            items = {text: self.names.described(text) for text in texts.values()}
+            strange = {
+                item for text, item in items.items()
+                if item and self.names.options[item].read(text).kind == "unreadable"
+            }  # fmt: skip
+            if len(strange) > 1 or not is_kept[row]:  # a row of a long table has one item
+                self.table.texts |= texts
+                is_kept[row] = False
 
-    return common
+        if not is_kept.all():
+            count = int((~is_kept).sum())
+            text = f"{several(count, 'row')} with headers or items' texts left out"
+            self.notes.add("rows", text, count)
+            self._keep_rows(is_kept)
 
+    def _keep_rows(self, is_kept: Iterable[bool]) -> None:
+        self.table.cells = self.table.cells[list(is_kept)].reset_index(drop=True)
+        self.table.rows = [row for row, keep in zip(self.table.rows, is_kept, strict=True) if keep]
 
-def _leave_out_headers(table: _AnswerTable, names: _ItemNames, notes: _Notes) -> None:
-    """Leave out rows that repeat the headers, and rows above the answers that describe them."""
-    cells = table.cells
-    repeats = cells.index
-    for header in cells:
-        repeats = repeats[cells.loc[repeats, header].map(_as_name) == header]
+    def _refuse_footer(self, wide: dict[str, str]) -> None:
+        """Refuse a last row with a label, such as *Mean*, that only the row below answers has."""
+        top, last = (self.table.cells.iloc[place] for place in (0, -1))
+        for header, cell in last.items():
+            if isinstance(cell, str) and _FOOTER.fullmatch(cell.strip()) and cell != top[header]:
+                item = wide.get(str(header))
+                if item is None or self.names.options[item].read(cell).kind == "unreadable":
+                    raise ParameterError(
+                        f"{self.place}, {self.table.rows[-1]}: '{cell}' may be a row below the "
+                        "answers or a respondent; delete the row, or rename the respondent."
+                    )
 
-    is_kept = ~cells.index.isin(repeats)
-    for row in cells.index[:2][::-1]:
-        texts = {header: text for header, text in cells.loc[row].items() if isinstance(text, str)}
-        codes = [text.replace(" ", "").lower() for text in texts.values()]
-        if any(code.startswith(_IMPORT_ID) for code in codes):
-            is_kept[: row + 1] = False
-            continue
+    def _keep_own_rows(self) -> None:
+        """Leave out rows about other questionnaires, if a column names the questionnaire."""
+        if "questionnaire" not in self.table.cells:
+            return
 
-        items = {text: names.described(text) for text in texts.values()}
-        strange = {
-            item for text, item in items.items()
-            if item and names.options[item].read(text).kind == "unreadable"
-        }  # fmt: skip
-        if len(strange) > 1 or not is_kept[row]:  # a row of a long table has one item
-            table.texts |= texts
-            is_kept[row] = False
-
-    if not is_kept.all():
+        titles = {_plain_name(self.questionnaire.id), _plain_name(self.questionnaire.short_title)}
+        is_kept = self.table.cells["questionnaire"].map(_plain_name).isin(titles)
         count = int((~is_kept).sum())
-        notes.add("rows", f"{several(count, 'row')} with headers or items' texts left out", count)
-        _keep_rows(table, is_kept)
+        if not is_kept.any():
+            titles_of_others = listed(self.table.cells["questionnaire"].unique().tolist(), 3)
+            raise ParameterError(
+                f"{self.place}, column questionnaire: the answers are to {titles_of_others}, not "
+                f"to {self.questionnaire.id}; name the questionnaire that was answered."
+            )
+        if count:
+            text = f"{count:,} rows are about other questionnaires and are left out"
+            self.notes.add("rows", text, count)
+            self._keep_rows(is_kept)
 
+    def _long_columns(self) -> _Long | None:
+        """Return the columns of items and of values, and a mapping from the cells to the items.
 
-def _keep_rows(table: _AnswerTable, is_kept: Iterable[bool]) -> None:
-    table.cells = table.cells[list(is_kept)].reset_index(drop=True)
-    table.rows = [row for row, keep in zip(table.rows, is_kept, strict=True) if keep]
+        Ids and texts of items come first, then prompts most of which have an item's text, and then
+        numbers; in each case the column that names the most items.
+        """
+        candidates = self.settings["item"] or self._find_common(_ITEMS)
+        cells = {column: self.table.cells[column].dropna().unique() for column in candidates}
+        mappings = {column: self.names.find_all(texts) for column, texts in cells.items()}
+        if not any(self.names.find(text) for texts in cells.values() for text in texts):
+            for column, texts in cells.items():
+                inside = {text: item for text in texts if (item := self.names.within(text))}
+                if 2 * len(inside) > len(texts):
+                    mappings = {column: inside}
+                    break
 
+        best = max(mappings, key=lambda column: len({*mappings[column].values()}), default="")
+        items = mappings.get(best, {})
+        if self.settings["item"] and not items:
+            raise ParameterError(
+                f"{self.place}, column {candidates[0]}: no cell is an item; the cells are "
+                f"{listed(cells[candidates[0]].tolist(), 5)}."
+            )
 
-def _refuse_footer(table: _AnswerTable, names: _ItemNames, wide: dict[str, str]) -> None:
-    """Refuse a last row with a label, such as *Mean*, that only the row below answers has."""
-    top, last = (table.cells.iloc[place] for place in (0, -1))
-    for header, cell in last.items():
-        if isinstance(cell, str) and _FOOTER.fullmatch(cell.strip()) and cell != top[header]:
-            item = wide.get(str(header))
-            if item is None or names.options[item].read(cell).kind == "unreadable":
+        values = self.settings["value"] or self._find_common(_VALUES, {best})
+        return (best, values[0], items) if items and values else None
+
+    def _wide_columns(self, headers: list[str]) -> tuple[dict[str, str], tuple[str, ...]]:
+        """Return a mapping from headers to items, and the headers marked as reversed.
+
+        Descriptions decide if they name more items than the headers do, or other items than headers
+        that are only numbers.
+        """
+        wide = self.names.find_all(headers)
+        described = {}
+        for header in headers:
+            text = self.table.texts.get(header, header)
+            item = self.names.find(text) or self.names.described(text)
+            if item:
+                described[header] = item
+
+        marked = []
+        more = len({*described.values()}) - len({*wide.values()})
+        by_number = not any(map(self.names.find, headers))
+        differs = any(wide.get(header, item) != item for header, item in described.items())
+        if more > 0 or (by_number and (differs or more == 0)):
+            wide = described
+            marked = [name for name in wide if _without_mark(name)[-1:].isdigit()]
+
+        # Use marked columns if the table has no others for their items.
+        bare = {name: _without_mark(name) for name in headers if name not in wide}
+        items = self.names.find_all([*wide, *filter(None, bare.values())])
+        for name, bare_name in bare.items():
+            if bare_name in items and items[bare_name] not in wide.values():
+                wide[name] = items[bare_name]
+                marked.append(name)
+
+        # A single question about something else may have a number, too.
+        is_lone = len(wide) == 1 < len(self.names.ids) and not described
+        if is_lone and self.names.is_numbered(*wide):
+            return {}, ()
+        return wide, tuple(marked)
+
+    def _named_columns(self, headers: list[str]) -> dict[str, str]:
+        """Map headers to items by the setting ``columns``."""
+        columns = self.columns
+        if isinstance(columns, str) and not Path(columns).is_file():
+            wide = self.names.find_all(headers, prefix=columns)
+            if not wide:
                 raise ParameterError(
-                    f"{table.place}, {table.rows[-1]}: '{cell}' may be a row below the answers or "
-                    "a respondent; delete the row, or rename the respondent."
+                    f"{self.place}: no headers have the form '{columns}' and a number from 1 "
+                    f"to {len(self.names.ids)}; {_BY_TABLE}."
                 )
+            return wide
 
+        if isinstance(columns, str | Path):
+            written = text_table(columns, ["column", "item_id"])
+            columns = dict(zip(written["column"], written["item_id"], strict=True))
 
-def _keep_own_rows(table: _AnswerTable, questionnaire: Questionnaire, notes: _Notes) -> None:
-    """Leave out rows about other questionnaires, if a column names the questionnaire."""
-    if "questionnaire" not in table.cells:
-        return
+        numbers = {str(n): item for n, item in enumerate(self.names.ids, start=1)}
+        wide = {}
+        for header, name in columns.items():
+            if header not in headers:
+                text = f"{self.place} has no column '{header}' (columns); name another."
+                raise ParameterError(text)
+            item = numbers.get(str(name)) or self.names.find(name)
+            if item is None:
+                text = f"columns: '{name}' for {header} is not an item; name an item."
+                raise ParameterError(text)
+            wide[header] = item
 
-    titles = {_plain_name(questionnaire.id), _plain_name(questionnaire.short_title)}
-    is_kept = table.cells["questionnaire"].map(_plain_name).isin(titles)
-    count = int((~is_kept).sum())
-    if not is_kept.any():
-        titles_of_others = listed(table.cells["questionnaire"].unique().tolist(), 3)
-        raise ParameterError(
-            f"{table.place}, column questionnaire: the answers are to {titles_of_others}, not to "
-            f"{questionnaire.id}; name the questionnaire that was answered."
+        return wide
+
+    def _describe_names(self) -> str:
+        """Describe the names that items may have, and the setting for the present columns."""
+        headers = list(self.table.cells.columns)
+        if not headers:
+            return f"{self.place}: is empty; save the table again."
+
+        size = len(self.names.ids)
+        item = self.questionnaire.items[0]
+        groups = _numbered_names(name for name in headers if not self.names.is_total(name))
+        places = {*range(1, size + 1)}
+        series = [stem for stem, group in groups.items() if {*group.values()} <= places]
+        beginning = (
+            f" to the beginning of their headers, such as columns={series[0]}, or" if series else ""
         )
-    if count:
-        notes.add("rows", f"{count:,} rows are about other questionnaires and are left out", count)
-        _keep_rows(table, is_kept)
+        mend = f"; set columns{beginning} to a table with the headers column,item_id"
+        notes = "".join(f" ({note})" for note in self.table.notes)
+        for header in headers:
+            if any(map(self.names.find, self.table.cells[header].dropna().unique())):
+                mend = f"; {header} contains items: set item={header} and, as value, the column of "
+                mend += "answers, or transpose the table if its columns are respondents"
 
-
-def _long_columns(table: _AnswerTable, names: _ItemNames, settings: dict[str, Any]) -> _Long | None:
-    """Return the columns of items and of values, and a mapping from the cells to the items.
-
-    Ids and texts of items come first, then prompts most of which have an item's text, and then
-    numbers; in each case the column that names the most items.
-    """
-    candidates = settings["item"] or _common(table, _ITEMS)
-    cells = {column: table.cells[column].dropna().unique() for column in candidates}
-    mappings = {column: names.find_all(texts) for column, texts in cells.items()}
-    if not any(names.find(text) for texts in cells.values() for text in texts):
-        for column, texts in cells.items():
-            inside = {text: item for text in texts if (item := names.within(text))}
-            if 2 * len(inside) > len(texts):
-                mappings = {column: inside}
-                break
-
-    best = max(mappings, key=lambda column: len({*mappings[column].values()}), default="")
-    items = mappings.get(best, {})
-    if settings["item"] and not items:
-        raise ParameterError(
-            f"{table.place}, column {candidates[0]}: no cell is an item; the cells are "
-            f"{listed(cells[candidates[0]].tolist(), 5)}."
+        return (
+            f"{self.place}: no columns are the items of {self.questionnaire.id}, called {item.id} "
+            f"or '{item.text[:60]}' and so on, or item1 to item{size}{mend}. "
+            f"The columns are {listed(headers, 20)}{notes}."
         )
 
-    values = settings["value"] or [name for name in _common(table, _VALUES) if name != best]
-    return (best, values[0], items) if items and values else None
+    def _identify(self, taken: set[str]) -> _Layout:
+        """Return the ``respondent_id``, the ``run`` and the conditions of each row."""
+        cells = self.table.cells
+        rows = pd.DataFrame({"place": self.table.rows}, index=cells.index)
+        respondents = self.settings["respondent"]
+        if not respondents:
+            usual = self._find_common(_RESPONDENTS, taken)
+            empty = {name: (cells[name].map(_as_name) == "").mean() for name in usual}
+            usual = [name for name in usual if empty[name] < 1]
+            respondents = sorted(usual, key=lambda name: empty[name] > 0)[:1]
 
+        if respondents:
+            rows["respondent_id"] = self._join_names(respondents)
+            if not self.settings["respondent"]:
+                text = f"the column {respondents[0]} names the respondents (else set respondent)"
+                self.notes.add("respondents", text)
+        else:
+            rows["respondent_id"] = [f"row-{number + 1}" for number in range(len(cells))]
 
-def _wide_columns(
-    table: _AnswerTable, names: _ItemNames, headers: list[str]
-) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return a mapping from headers to items, and the headers marked as reversed.
+        runs = self.settings["run"]
+        if not runs:
+            runs = self._find_common(_RUNS, {*taken, *respondents})[:1]
+            if runs:
+                self.notes.add("runs", f"the column {runs[0]} numbers the runs (else set run)")
 
-    Descriptions decide if they name more items than the headers do, or other items than headers
-    that are only numbers.
-    """
-    wide = names.find_all(headers)
-    described = {}
-    for header in headers:
-        text = table.texts.get(header, header)
-        item = names.find(text) or names.described(text)
-        if item:
-            described[header] = item
+        rows["run"] = self._join_names(runs) if runs else "1"
+        used = {*taken, *respondents, *runs}
+        conditions = self.settings["conditions"] or self._find_common(_CONDITIONS, used)
+        self._add_columns(rows, conditions, used)
+        used_or_own = {*used, *conditions, "questionnaire", "mode", "status"}
+        is_model = bool(respondents) and _plain_name(respondents[0]) in map(_plain_name, _MODELS)
+        return _Layout(
+            answers=rows,
+            conditions=tuple(conditions),
+            are_named=bool(respondents),
+            repeats_are_runs=is_model or bool(self.settings["respondent"]),
+            has_runs=bool(runs),
+            left_out=tuple(name for name in cells.columns if name not in used_or_own),
+        )
 
-    marked = []
-    more = len({*described.values()}) - len({*wide.values()})
-    by_number = not any(map(names.find, headers))
-    differs = any(wide.get(header, item) != item for header, item in described.items())
-    if more > 0 or (by_number and (differs or more == 0)):
-        wide = described
-        marked = [name for name in wide if _without_mark(name)[-1:].isdigit()]
+    def _add_columns(self, rows: pd.DataFrame, conditions: list[str], used: set[str]) -> None:
+        """Add the columns of conditions, and those that only this package writes."""
+        for name in conditions:
+            if name in COLUMNS:
+                raise ParameterError(f"conditions: '{name}' is a reserved name; rename the column.")
+            rows[name] = self.table.cells[name]
 
-    # Use marked columns if the table has no others for their items.
-    bare = {name: _without_mark(name) for name in headers if name not in wide}
-    items = names.find_all([*wide, *filter(None, bare.values())])
-    for name, bare_name in bare.items():
-        if bare_name in items and items[bare_name] not in wide.values():
-            wide[name] = items[bare_name]
-            marked.append(name)
+        for name in ("mode", "status"):
+            if name in self.table.cells and name not in used:
+                rows[f"given_{name}"] = self.table.cells[name]
 
-    is_lone = len(wide) == 1 < len(names.ids) and not described
-    if is_lone and names.is_numbered(*wide):  # a question about something else may have a number
-        return {}, ()
-    return wide, tuple(marked)
+    def _join_names(self, columns: list[str]) -> list[str]:
+        parts = [self.table.cells[name].map(_as_name) for name in columns]
+        return [" ".join(names) for names in zip(*parts, strict=True)]
+
+    def _read_wide(self, wide: dict[str, str], layout: _Layout) -> _Layout:
+        """Turn the columns of a wide table into rows."""
+        columns = pd.Series(wide)
+        twice = columns[columns.duplicated(keep=False)]
+        if len(twice):
+            headers = twice.index[twice == twice.iloc[0]]
+            raise ParameterError(
+                f"{self.place}: {' and '.join(headers)} are both {twice.iloc[0]}; drop one, or "
+                "set columns."
+            )
+
+        if not layout.are_named:
+            text = "no column names the respondents: each row is one (else set respondent)"
+            self.notes.add("respondents", text)
+
+        start, end = columns.index[[0, -1]]
+        text = f"wide: a row for each run; {len(wide)} columns, {shown(start)} to {shown(end)}, "
+        text += f"are {len(wide)} of {len(self.names.ids)} items"
+        if any(_plain_name(header) != _plain_name(item) for header, item in wide.items()):
+            text += f", {wide[start]} to {wide[end]}"
+        self.notes.add("layout", text)
+        self._note_columns(layout)
+        for name in layout.left_out:
+            self._question_column(name, {*wide.values()})
+
+        parts = []
+        for header, item in wide.items():
+            cells = self._use_labels(header, [self.names.options[item]])
+            parts.append(layout.answers.assign(column=header, item_id=item, cell=cells))
+
+        return replace(layout, answers=pd.concat(parts, ignore_index=True))
+
+    def _note_columns(self, layout: _Layout) -> None:
+        if layout.left_out:
+            text = f"columns left out: {listed(list(layout.left_out))}"
+            self.notes.add("columns", text, len(layout.left_out))
+
+    def _question_column(self, name: str, items: set[str]) -> None:
+        """Say that a column that is left out may be a total, an item, or name the respondents."""
+        nearest = self.names.nearest(name)
+        if self.names.is_total(name):
+            text = f"the column {name} has the questionnaire's name: taken as a total"
+            self.notes.add("total", f"{text} (else set columns)", 1)
+        elif nearest not in {None, name, *items}:  # its own name if columns are set
+            text = f"column {name} is not an item; is it {nearest}? Rename it, or set columns"
+            self.notes.add("unknown item", text, 1)
+        elif _plain_name(name).endswith(_PERSONAL):
+            persons = self.table.cells[name].map(_as_name)
+            if persons[persons != ""].duplicated().any():
+                text = f"the column {name} repeats: if it names the respondents, set "
+                text += f"respondent={name}"
+                self.notes.add("respondents", text)
+
+    def _read_long(self, long: _Long, layout: _Layout) -> _Layout:
+        """Identify the item of each row of a long table."""
+        item_column, value_column, items = long
+        rows = layout.answers
+        cells = self.table.cells[item_column]
+        text = f"long: a row for each answer; {item_column} is the item and {value_column} the "
+        text += "answer"
+        if any(_plain_name(cell) != _plain_name(item) for cell, item in items.items()):
+            cell, item = next(iter(items.items()))
+            text += f" ('{str(cell)[:40]}' is {item})"
+
+        self.notes.add("layout", text)
+        if not layout.are_named:
+            rows["respondent_id"] = "1"
+            text = "no column of respondents: all rows are one (else set respondent)"
+            self.notes.add("respondents", text)
+
+        # the rest of a batch's ids names runs if it repeats over the items
+        rests = cells[cells.isin(items)].map(lambda cell: str(cell).replace(items[cell], ""))
+        repeats = rests.groupby(cells.map(items)).nunique().max()
+        if item_column == "custom_id" and 1 < rests.nunique() == repeats:
+            rows = rows.assign(run=rests)
+            layout = replace(layout, has_runs=True)
+            self.notes.add("runs", f"custom_id without the item ('{rests.iloc[0]}') names the runs")
+
+        values = self._use_labels(value_column, list(self.names.options.values()))
+        answers = rows.assign(column=value_column, item_id=cells.map(items), cell=values)
+        unknown = answers[answers["item_id"].isna()]
+        for cell, group in unknown.groupby(cells, sort=False, dropna=False):
+            nearest = self.names.nearest(cell)
+            places = listed(group["place"].tolist(), 2)
+            text = f"{places}, column {item_column}: '{shown(cell)}' is not an item; left out"
+            text += f"; is it {nearest}?" if nearest else ""
+            self.notes.add("unknown item", text, len(group))
+
+        self._note_columns(layout)
+        return replace(layout, answers=answers.dropna(subset="item_id").reset_index(drop=True))
+
+    def _use_labels(self, header: str, options: list[_OptionNames]) -> pd.Series:
+        """Replace the labelled numbers of a column by their labels, if these are labels of options.
+
+        A number with another label, or without one, is then not an answer.
+        """
+        cells = self.table.cells[header].astype(object)
+        labels = self.table.labels.get(header) or {}
+        values = {n: [option.label(text) for option in options] for n, text in labels.items()}
+        named = {n for n, of_items in values.items() if {*of_items} != {None}}
+        strange = [text for n, text in labels.items() if n not in named]
+        if strange:
+            used = "the others are used" if len(named) > 1 else "the numbers are used"
+            text = f"the label '{shown(strange[0])}' is not an option: {used}"
+            # once, not for each item
+            if not any(row["said"].endswith(text) for row in self.notes.rows):
+                self.notes.add("labels", f"column {header}: {text}", len(strange))
+
+        if len(named) < max(1, min(2, len(labels))):
+            return cells
+
+        bare = [n for n in cells.dropna().unique() if n not in labels and not isinstance(n, str)]
+        if bare and len(named) < len(options[0].values):
+            raise ParameterError(
+                f"{self.place}, column {header}: {bare[0]:g} has no label, although other numbers "
+                "have labels of options; set numbers, such as numbers='from 1', or label them all."
+            )
+
+        labels = labels | {number: f"{number:g} without a label" for number in bare}
+        return cells.map(lambda cell: labels.get(cell, cell))
 
 
 def _without_mark(name: object) -> str:
@@ -372,260 +605,8 @@ def _without_mark(name: object) -> str:
     return bare_name if bare_name != text else ""
 
 
-def _named_columns(
-    table: _AnswerTable,
-    names: _ItemNames,
-    columns: str | Path | Mapping[str, str | int],
-    headers: list[str],
-) -> dict[str, str]:
-    """Map headers to items by the setting ``columns``."""
-    if isinstance(columns, str) and not Path(columns).is_file():
-        wide = names.find_all(headers, prefix=columns)
-        if not wide:
-            raise ParameterError(
-                f"{table.place}: no headers have the form '{columns}' and a number from 1 to "
-                f"{len(names.ids)}; {_BY_TABLE}."
-            )
-        return wide
-
-    if isinstance(columns, str | Path):
-        written = text_table(columns, ["column", "item_id"])
-        columns = dict(zip(written["column"], written["item_id"], strict=True))
-
-    numbers = {str(n): item for n, item in enumerate(names.ids, start=1)}
-    wide = {}
-    for header, name in columns.items():
-        if header not in headers:
-            raise ParameterError(f"{table.place} has no column '{header}' (columns); name another.")
-        item = numbers.get(str(name)) or names.find(name)
-        if item is None:
-            raise ParameterError(f"columns: '{name}' for {header} is not an item; name an item.")
-        wide[header] = item
-
-    return wide
-
-
-def _describe_names(table: _AnswerTable, questionnaire: Questionnaire, names: _ItemNames) -> str:
-    """Describe the names that items may have, and the setting for the columns that there are."""
-    headers = list(table.cells.columns)
-    if not headers:
-        return f"{table.place}: is empty; save the table again."
-
-    size = len(names.ids)
-    item = questionnaire.items[0]
-    groups = _numbered_names(name for name in headers if not names.is_total(name))
-    series = [stem for stem, group in groups.items() if {*group.values()} <= {*range(1, size + 1)}]
-    beginning = (
-        f" to the beginning of their headers, such as columns={series[0]}, or" if series else ""
-    )
-    mend = f"; set columns{beginning} to a table with the headers column,item_id"
-    notes = "".join(f" ({note})" for note in table.notes)
-    for header in headers:
-        if any(map(names.find, table.cells[header].dropna().unique())):
-            mend = f"; {header} contains items: set item={header} and, as value, the column of "
-            mend += "answers, or transpose the table if its columns are respondents"
-
-    return (
-        f"{table.place}: no columns are the items of {questionnaire.id}, called {item.id} or "
-        f"'{item.text[:60]}' and so on, or item1 to item{size}{mend}. "
-        f"The columns are {listed(headers, 20)}{notes}."
-    )
-
-
-def _identify(
-    table: _AnswerTable, settings: dict[str, Any], taken: set[str], notes: _Notes
-) -> _Layout:
-    """Return the ``respondent_id``, the ``run`` and the conditions of each row."""
-    cells = table.cells
-    rows = pd.DataFrame({"place": table.rows}, index=cells.index)
-    respondents = settings["respondent"]
-    if not respondents:
-        usual = [name for name in _common(table, _RESPONDENTS) if name not in taken]
-        empty = {name: (cells[name].map(_as_name) == "").mean() for name in usual}
-        usual = [name for name in usual if empty[name] < 1]
-        respondents = sorted(usual, key=lambda name: empty[name] > 0)[:1]
-
-    if respondents:
-        rows["respondent_id"] = _join_names(cells, respondents)
-        if not settings["respondent"]:
-            text = f"the column {respondents[0]} names the respondents (else set respondent)"
-            notes.add("respondents", text)
-    else:
-        rows["respondent_id"] = [f"row-{number + 1}" for number in range(len(cells))]
-
-    runs = settings["run"]
-    if not runs:
-        runs = [name for name in _common(table, _RUNS) if name not in {*taken, *respondents}][:1]
-        if runs:
-            notes.add("runs", f"the column {runs[0]} numbers the runs (else set run)")
-
-    rows["run"] = _join_names(cells, runs) if runs else "1"
-    used = {*taken, *respondents, *runs}
-    conditions = settings["conditions"]
-    conditions = conditions or [name for name in _common(table, _CONDITIONS) if name not in used]
-    _add_columns(rows, table, conditions, used)
-    used_or_own = {*used, *conditions, "questionnaire", "mode", "status"}
-    is_model = bool(respondents) and _plain_name(respondents[0]) in map(_plain_name, _MODELS)
-    return _Layout(
-        answers=rows,
-        conditions=tuple(conditions),
-        are_named=bool(respondents),
-        repeats_are_runs=is_model or bool(settings["respondent"]),
-        has_runs=bool(runs),
-        left_out=tuple(name for name in cells.columns if name not in used_or_own),
-    )
-
-
-def _add_columns(
-    rows: pd.DataFrame, table: _AnswerTable, conditions: list[str], used: set[str]
-) -> None:
-    """Add the columns of conditions, and those that only this package writes."""
-    for name in conditions:
-        if name in COLUMNS:
-            raise ParameterError(f"conditions: '{name}' is a reserved name; rename the column.")
-        rows[name] = table.cells[name]
-
-    for name in ("mode", "status"):
-        if name in table.cells and name not in used:
-            rows[f"given_{name}"] = table.cells[name]
-
-
-def _join_names(cells: pd.DataFrame, columns: list[str]) -> list[str]:
-    parts = [cells[name].map(_as_name) for name in columns]
-    return [" ".join(names) for names in zip(*parts, strict=True)]
-
-
 def _as_name(cell: object) -> str:
     """Return a cell's value as a name, such as 3 for 3.0."""
     if isinstance(cell, float) and cell.is_integer():
         return str(int(cell))
     return "" if cell is None or cell is pd.NA or cell != cell else str(cell).strip()
-
-
-def _from_wide(
-    table: _AnswerTable, names: _ItemNames, wide: dict[str, str], layout: _Layout, notes: _Notes
-) -> _Layout:
-    """Turn the columns of a wide table into rows."""
-    columns = pd.Series(wide)
-    twice = columns[columns.duplicated(keep=False)]
-    if len(twice):
-        headers = twice.index[twice == twice.iloc[0]]
-        raise ParameterError(
-            f"{table.place}: {' and '.join(headers)} are both {twice.iloc[0]}; drop one, or set "
-            "columns."
-        )
-
-    if not layout.are_named:
-        text = "no column names the respondents: each row is one (else set respondent)"
-        notes.add("respondents", text)
-
-    start, end = columns.index[[0, -1]]
-    text = f"wide: a row for each run; {len(wide)} columns, {shown(start)} to {shown(end)}, are "
-    text += f"{len(wide)} of {len(names.ids)} items"
-    if any(_plain_name(header) != _plain_name(item) for header, item in wide.items()):
-        text += f", {wide[start]} to {wide[end]}"
-    notes.add("layout", text)
-    _note_columns(layout, notes)
-    for name in layout.left_out:
-        _question_column(table, name, names, {*wide.values()}, notes)
-
-    parts = []
-    for header, item in wide.items():
-        cells = _labelled(table, header, [names.options[item]], notes)
-        parts.append(layout.answers.assign(column=header, item_id=item, cell=cells))
-
-    return replace(layout, answers=pd.concat(parts, ignore_index=True))
-
-
-def _note_columns(layout: _Layout, notes: _Notes) -> None:
-    if layout.left_out:
-        text = f"columns left out: {listed(list(layout.left_out))}"
-        notes.add("columns", text, len(layout.left_out))
-
-
-def _question_column(
-    table: _AnswerTable, name: str, names: _ItemNames, items: set[str], notes: _Notes
-) -> None:
-    """Say that a column that is left out may be a total, an item, or name the respondents."""
-    nearest = names.nearest(name)
-    if names.is_total(name):
-        text = f"the column {name} has the questionnaire's name: taken as a total"
-        notes.add("total", f"{text} (else set columns)", 1)
-    elif nearest not in {None, name, *items}:  # its own name if columns are set
-        text = f"column {name} is not an item; is it {nearest}? Rename it, or set columns"
-        notes.add("unknown item", text, 1)
-    elif _plain_name(name).endswith(_PERSONAL):
-        persons = table.cells[name].map(_as_name)
-        if persons[persons != ""].duplicated().any():
-            text = f"the column {name} repeats: if it names the respondents, set respondent={name}"
-            notes.add("respondents", text)
-
-
-def _from_long(
-    table: _AnswerTable, names: _ItemNames, long: _Long, layout: _Layout, notes: _Notes
-) -> _Layout:
-    """Identify the item of each row of a long table."""
-    item_column, value_column, items = long
-    rows = layout.answers
-    cells = table.cells[item_column]
-    text = f"long: a row for each answer; {item_column} is the item and {value_column} the answer"
-    if any(_plain_name(cell) != _plain_name(item) for cell, item in items.items()):
-        cell, item = next(iter(items.items()))
-        text += f" ('{str(cell)[:40]}' is {item})"
-
-    notes.add("layout", text)
-    if not layout.are_named:
-        rows["respondent_id"] = "1"
-        notes.add("respondents", "no column of respondents: all rows are one (else set respondent)")
-
-    # the rest of a batch's ids names runs if it repeats over the items
-    rests = cells[cells.isin(items)].map(lambda cell: str(cell).replace(items[cell], ""))
-    repeats = rests.groupby(cells.map(items)).nunique().max()
-    if item_column == "custom_id" and 1 < rests.nunique() == repeats:
-        rows = rows.assign(run=rests)
-        layout = replace(layout, has_runs=True)
-        notes.add("runs", f"custom_id without the item ('{rests.iloc[0]}') names the runs")
-
-    values = _labelled(table, value_column, list(names.options.values()), notes)
-    answers = rows.assign(column=value_column, item_id=cells.map(items), cell=values)
-    unknown = answers[answers["item_id"].isna()]
-    for cell, group in unknown.groupby(cells, sort=False, dropna=False):
-        nearest = names.nearest(cell)
-        places = listed(group["place"].tolist(), 2)
-        text = f"{places}, column {item_column}: '{shown(cell)}' is not an item; left out"
-        notes.add("unknown item", text + (f"; is it {nearest}?" if nearest else ""), len(group))
-
-    _note_columns(layout, notes)
-    return replace(layout, answers=answers.dropna(subset="item_id").reset_index(drop=True))
-
-
-def _labelled(
-    table: _AnswerTable, header: str, options: list[_OptionNames], notes: _Notes
-) -> pd.Series:
-    """Replace the labelled numbers of a column by their labels, if these are labels of options.
-
-    A number with another label, or without one, is then not an answer.
-    """
-    cells = table.cells[header].astype(object)
-    labels = table.labels.get(header) or {}
-    values = {n: [option.label(text) for option in options] for n, text in labels.items()}
-    named = {n for n, of_items in values.items() if {*of_items} != {None}}
-    strange = [text for n, text in labels.items() if n not in named]
-    if strange:
-        used = "the others are used" if len(named) > 1 else "the numbers are used"
-        text = f"the label '{shown(strange[0])}' is not an option: {used}"
-        if not any(row["said"].endswith(text) for row in notes.rows):  # once, not for each item
-            notes.add("labels", f"column {header}: {text}", len(strange))
-
-    if len(named) < max(1, min(2, len(labels))):
-        return cells
-
-    bare = [n for n in cells.dropna().unique() if n not in labels and not isinstance(n, str)]
-    if bare and len(named) < len(options[0].values):
-        raise ParameterError(
-            f"{table.place}, column {header}: {bare[0]:g} has no label, although other numbers "
-            "have labels of options; set numbers, such as numbers='from 1', or label them all."
-        )
-
-    labels = labels | {number: f"{number:g} without a label" for number in bare}
-    return cells.map(lambda cell: labels.get(cell, cell))

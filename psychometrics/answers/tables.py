@@ -9,6 +9,7 @@ import importlib
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -295,12 +296,24 @@ def _sheet_rows(book: pd.ExcelFile, place: str) -> list[list[Any]]:
     if book.engine == "xlrd":
         sheet = book.book.sheet_by_name(name)
         check_cells(place, sheet.nrows, sheet.ncols)
-    else:
-        _check_open_sheet(book.book, place)
+    else:  # an OpenDocument, whose cells and rows may be repeated
+        tables = library("odf.table", place)
+        rows = columns = row = 0
+        sheet = book.book.getElementsByType(tables.Table)[0]
+        for line in sheet.getElementsByType(tables.TableRow):
+            row += int(line.getAttribute("numberrowsrepeated") or 1)
+            column = 0
+            for cell in line.childNodes:
+                column += int(cell.getAttribute("numbercolumnsrepeated") or 1)
+                if cell.childNodes or cell.getAttribute("valuetype"):
+                    rows = row
+                    columns = max(columns, column)
+
+            check_cells(place, rows, columns)
 
     cells = pd.read_excel(book, name, header=None, dtype=object, keep_default_na=False)
-    rows: list[list[Any]] = cells.to_numpy().tolist()
-    return rows
+    filled: list[list[Any]] = cells.to_numpy().tolist()
+    return filled
 
 
 def _filled_rows(rows: Iterable[tuple[Any, ...]], place: str) -> list[list[Any]]:
@@ -324,32 +337,16 @@ def _filled_rows(rows: Iterable[tuple[Any, ...]], place: str) -> list[list[Any]]
     return filled
 
 
-def _check_open_sheet(document: Any, place: str) -> None:
-    """Check the size of an OpenDocument's first sheet, whose cells and rows may be repeated."""
-    tables = library("odf.table", place)
-    rows = columns = row = 0
-    for line in document.getElementsByType(tables.Table)[0].getElementsByType(tables.TableRow):
-        row += int(line.getAttribute("numberrowsrepeated") or 1)
-        column = 0
-        for cell in line.childNodes:
-            column += int(cell.getAttribute("numbercolumnsrepeated") or 1)
-            if cell.childNodes or cell.getAttribute("valuetype"):
-                rows = row
-                columns = max(columns, column)
-
-        check_cells(place, rows, columns)
-
-
 def _json_table(path: Path) -> _AnswerTable:
     """Read JSON (a list, or an object per line), also from lm-evaluation-harness or a batch API."""
     notes: list[str] = []
     text = read_text(path, notes)
     unit = "row" if path.suffix.lower() == ".json" else "line"
     if unit == "row":
-        numbered = list(enumerate(_json_rows(_decoded(text, path, 1), path), start=1))
+        numbered = list(enumerate(_json_rows(_parse_json(text, path, 1), path), start=1))
     else:  # str.splitlines would split at signs that a text may contain
         lines = enumerate(text.split("\n"), start=1)
-        numbered = [(n, _decoded(line, path, n)) for n, line in lines if line.strip()]
+        numbered = [(n, _parse_json(line, path, n)) for n, line in lines if line.strip()]
 
     stray = [number for number, row in numbered if not isinstance(row, dict)]
     if stray:
@@ -424,7 +421,7 @@ def _json_rows(content: Any, path: Path) -> list[Any]:
     return rows
 
 
-def _flat(value: object) -> object:
+def _flatten(value: object) -> object:
     """Turn a list, an object or a truth value within a cell into text."""
     if pd.api.types.is_bool(value):
         return str(value)
@@ -433,9 +430,15 @@ def _flat(value: object) -> object:
     return json.dumps(value, default=str) if pd.api.types.is_list_like(value) else value
 
 
-def _decoded(text: str, path: Path, line: int) -> object:
+def _parse_json(text: str, path: Path, line: int) -> object:
+    def check_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        for name, count in Counter(name for name, _value in pairs).items():
+            if count > 1:
+                raise KeyError(name)
+        return dict(pairs)
+
     try:
-        return json.loads(text, object_pairs_hook=_unique)
+        return json.loads(text, object_pairs_hook=check_once)
     except json.JSONDecodeError as error:
         place = f"{path}, line {line + error.lineno - 1}"
         is_lines = error.msg == "Extra data" and path.suffix.lower() == ".json"
@@ -445,16 +448,6 @@ def _decoded(text: str, path: Path, line: int) -> object:
         raise DataError(f"{path}: has {error} twice in a row; keep one.") from None
     except (RecursionError, ValueError):  # ValueError: a number of thousands of digits
         raise DataError(f"{path}, line {line}: too nested or too long; write flat rows.") from None
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON whose names differ."""
-    content: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in content:
-            raise KeyError(name)
-        content[name] = value
-    return content
 
 
 def _harness_rows(row: dict[str, Any], model: str, place: str) -> list[dict[str, Any]]:
@@ -468,7 +461,14 @@ def _harness_rows(row: dict[str, Any], model: str, place: str) -> list[dict[str,
     choices = doc.get("choices")
     scores = [_log_likelihood(request) for request in requests]
     if any(score is not None for score in scores):
-        options = _continuations(row.get("arguments"))
+        # The texts appended to a prompt for each option of a multiple-choice sample.
+        arguments = row.get("arguments")
+        if isinstance(arguments, dict):  # format of newer versions
+            entries = [entry for entry in arguments.values() if isinstance(entry, dict)]
+            arguments = [list(entry.values()) for entry in entries]
+        pairs = [entry for entry in arguments or [] if isinstance(entry, list) and len(entry) > 1]
+        options = [str(pair[1]).strip() for pair in pairs]
+
         likelihoods = pd.Series(scores, dtype=float)
         if not len(options) == len(likelihoods) > 1 or likelihoods.isna().any():
             raise DataError(
@@ -503,35 +503,31 @@ def _log_likelihood(response: Any) -> float | None:
     return None if score > 0 else float(score)
 
 
-def _continuations(arguments: Any) -> list[str]:
-    """Return the texts appended to a prompt for each option of a multiple-choice sample."""
-    if isinstance(arguments, dict):  # format of newer versions
-        entries = [entry for entry in arguments.values() if isinstance(entry, dict)]
-        arguments = [list(entry.values()) for entry in entries]
-    pairs = [entry for entry in arguments or [] if isinstance(entry, list) and len(entry) > 1]
-    return [str(pair[1]).strip() for pair in pairs]
-
-
 def _batch_rows(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the replies in a batch's output, all with its model, which errors do not name."""
-    rows = [_batch_row(line) for line in lines]
+    """Return the replies in a batch's output, all with its model, which errors do not name.
+
+    A row has the text of a reply; a refusal has a status instead.
+    """
+    rows = []
+    for line in lines:
+        reply = _first_object(line.get("response"), line.get("result"))
+        body = _first_object(reply.get("body"), reply.get("message"))
+        text, reason = read_message(_first_object(*(body.get("choices") or [body])))
+        refuses = ENDED_WITHOUT_ANSWER.get((reason or "").lower()) == "refused"
+        refuses = refuses or is_filtered(body) or is_filtered(line)
+        rows.append(
+            {
+                "custom_id": line.get("custom_id"),
+                "model": body.get("model"),
+                "response": None if refuses else text or None,
+                "status": "refused" if refuses else None,
+            }
+        )
+
     models = {row["model"] for row in rows} - {None}
     if len(models) == 1:
         rows = [row | {"model": next(iter(models))} for row in rows]
     return rows
-
-
-def _batch_row(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the text of a reply in a batch's output; a refusal has a status instead."""
-    reply = _first_object(row.get("response"), row.get("result"))
-    body = _first_object(reply.get("body"), reply.get("message"))
-    text, reason = read_message(_first_object(*(body.get("choices") or [body])))
-    fields = {"custom_id": row.get("custom_id"), "model": body.get("model")}
-
-    refuses = ENDED_WITHOUT_ANSWER.get((reason or "").lower()) == "refused"
-    if refuses or is_filtered(body) or is_filtered(row):
-        return fields | {"response": None, "status": "refused"}
-    return fields | {"response": text or None, "status": None}
 
 
 def _first_object(*values: Any) -> dict[str, Any]:
@@ -560,24 +556,23 @@ def _inspect_log(path: Path) -> _AnswerTable:
     if content.status in ("error", "cancelled"):
         notes.append(f"the log's status is {content.status}: it may lack samples")
 
-    rows = [_inspect_row(sample, content.eval.model, list(scorers)) for sample in samples]
+    rows = []
+    for sample in samples:
+        prompt = sample.input
+        if not isinstance(prompt, str):
+            prompt = prompt[-1].text if prompt else ""
+
+        metadata = sample.metadata or {}
+        row = {k: value for k, value in metadata.items() if isinstance(value, str | int | float)}
+        row |= {"sample": sample.id, "model": content.eval.model, "epoch": sample.epoch}
+        # The answers of the scorers and the completion are replies, in this order.
+        scores = sample.scores or {}
+        texts = [scores[name].answer for name in scorers if name in scores]
+        texts.append(sample.output.completion)
+        replies = _Replies(_choice(text, sample.choices) for text in texts if text)
+        rows.append(row | {"input": prompt, "response": replies or None})
+
     return _AnswerTable(pd.DataFrame(rows), places, path.name, replies=True, notes=notes)
-
-
-def _inspect_row(sample: Any, model: str, scorers: list[str]) -> dict[str, Any]:
-    """Return a sample's details, with the answers of the scorers and the completion as replies."""
-    prompt = sample.input
-    if not isinstance(prompt, str):
-        prompt = prompt[-1].text if prompt else ""
-
-    metadata = sample.metadata or {}
-    details = {k: value for k, value in metadata.items() if isinstance(value, str | int | float)}
-    details |= {"sample": sample.id, "model": model, "epoch": sample.epoch, "input": prompt}
-    scores = sample.scores or {}
-    texts = [scores[name].answer for name in scorers if name in scores]
-    texts.append(sample.output.completion)
-    replies = _Replies(_choice(text, sample.choices) for text in texts if text)
-    return details | {"response": replies or None}
 
 
 def _tidy_headers(table: _AnswerTable) -> _AnswerTable:
@@ -591,7 +586,7 @@ def _tidy_headers(table: _AnswerTable) -> _AnswerTable:
     for name in names:
         kind = cells[name].dtype
         if pd.api.types.is_object_dtype(kind) or pd.api.types.is_bool_dtype(kind):
-            cells[name] = cells[name].astype(object).map(_flat)
+            cells[name] = cells[name].astype(object).map(_flatten)
 
     table.texts = {str(name).strip(): text for name, text in table.texts.items()}
     table.labels = {str(name).strip(): labels for name, labels in table.labels.items()}

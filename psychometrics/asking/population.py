@@ -1,10 +1,9 @@
 """Populations of respondents: their names, their files, and the embedded NLI models.
 
-A population's file is YAML: :func:`psychometrics.authoring.population_drafts.new_population` writes
-one from a query of the hub, and it can be edited by hand. ``data/population.csv`` contains each
-member's recipe and its accuracy on MNLI pairs held out from all members;
-``data/recipes/population.py`` trains the members. Encoders consist of adapters and a head on
-MiniLM; decoders consist of adapters on SmolLM2, and answer with a word.
+A population's file is YAML: a list of embedded members, folders and hub ids.
+``data/population.csv`` contains each member's recipe and its accuracy on MNLI pairs held out from
+all members; ``data/recipes/population.py`` trains the members. Encoders consist of adapters and a
+head on MiniLM; decoders consist of adapters on SmolLM2, and answer with a word.
 """
 
 from __future__ import annotations

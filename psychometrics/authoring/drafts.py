@@ -129,7 +129,11 @@ def _common_options(rows: pd.DataFrame, language: str) -> str:
 
     prompts = rows[["source", "inverse", "premise", "hypothesis"]].ne("").all(axis=1)
     if rows["options"].eq("").all() and not prompts.any():
-        return "\n  - ".join([_USUAL_OPTIONS, *_agreement_options(language)])
+        levels = LANGUAGES[language]["agreement"]
+        # Of two words, use the pair that differs only at its end: somewhat disagree, ... agree.
+        words = [level["terms"][0 if level["weight"] < 0 else -1] for level in levels]
+        lines = [f"{{value: {n}, label: {_quote(word)}}}" for n, word in enumerate(words, start=1)]
+        return "\n  - ".join([_USUAL_OPTIONS, *lines])
     return _NO_OPTIONS
 
 
@@ -138,7 +142,9 @@ def _scale_lines(rows: pd.DataFrame, name: str, title: str) -> list[str]:
     lines = []
     places: dict[str, tuple[str, str]] = {}
     for number, (scale, items) in enumerate(rows.groupby("scale", sort=False), start=1):
-        scale_id = _plain_id(scale) or f"scale_{number}"
+        plain = unicodedata.normalize("NFC", scale).lower().translate(_UMLAUTS)
+        letters = unicodedata.normalize("NFKD", plain).encode("ascii", "ignore").decode()
+        scale_id = re.sub(r"[^a-z0-9]+", "_", letters).strip("_") or f"scale_{number}"
         place = items["place"].iloc[0]
         if scale_id in places:
             before, line = places[scale_id]
@@ -167,45 +173,22 @@ def _write(path: Path, text: str, source: str, rows: pd.DataFrame) -> None:
         try:
             load_questionnaire(written)
         except QuestionnaireError as error:
-            raise QuestionnaireError(_name_lines(str(error), written, source, rows)) from None
+            message = str(error)  # names lines of the table instead of items of the draft
+            for name, place in zip(rows["id"], rows["place"], strict=True):
+                line = place.rpartition(", ")[2]
+                message = message.replace(f"items: '{name}' is", f"{line} is")
+                message = message.replace(f"as '{name}'", f"as {line}")
+
+            message = re.sub(
+                rf"(?m)^[^\n]*?{re.escape(written.name)}(?:, item (\d+) \([^)]*\))?",
+                lambda match: rows["place"].iloc[int(match[1]) - 1] if match[1] else source,
+                message,
+            )
+            raise QuestionnaireError(message) from None
 
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, text)
-
-
-def _plain_id(title: str) -> str:
-    """Return a name that consists of lower-case letters without accents, digits and _.
-
-    Examples
-    --------
-    >>> _plain_id("Ärger & Größe"), _plain_id("L'été")
-    ('aerger_groesse', 'l_ete')
-    """
-    plain = unicodedata.normalize("NFC", title).lower().translate(_UMLAUTS)
-    letters = unicodedata.normalize("NFKD", plain).encode("ascii", "ignore").decode()
-    return re.sub(r"[^a-z0-9]+", "_", letters).strip("_")
-
-
-def _agreement_options(language: str) -> list[str]:
-    """Return options with a language's words of agreement, from least to most."""
-    levels = LANGUAGES[language]["agreement"]
-    # For two words, use the pair that differs only at its end: somewhat disagree, somewhat agree.
-    words = [level["terms"][0 if level["weight"] < 0 else -1] for level in levels]
-    return [f"{{value: {n}, label: {_quote(word)}}}" for n, word in enumerate(words, start=1)]
-
-
-def _name_lines(message: str, written: Path, source: str, rows: pd.DataFrame) -> str:
-    """Rewrite a message about the draft's items so that it names lines of the table."""
-    for name, place in zip(rows["id"], rows["place"], strict=True):
-        line = place.rpartition(", ")[2]
-        message = message.replace(f"items: '{name}' is", f"{line} is")
-        message = message.replace(f"as '{name}'", f"as {line}")
-    return re.sub(
-        rf"(?m)^[^\n]*?{re.escape(written.name)}(?:, item (\d+) \([^)]*\))?",
-        lambda match: rows["place"].iloc[int(match[1]) - 1] if match[1] else source,
-        message,
-    )
 
 
 def _read_rows(table: str | Path | pd.DataFrame, name: str, source: str) -> pd.DataFrame:

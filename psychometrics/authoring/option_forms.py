@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 import pandas as pd
 
@@ -85,9 +84,24 @@ def parse_options(text: str, place: str) -> list[tuple[float | None, str]]:
         )
 
     if not any(has_number):
-        _check_rising([label for _, label in options], place)
+        least, *_, most = texts
+        start = _WEIGHTS.get(least.casefold())
+        end = _WEIGHTS.get(most.casefold())
+        if start is not None and end is not None and start > end:
+            raise ParameterError(
+                f"{place}: options are written from least to most, but these begin with "
+                f"'{least}'; turn their order round, or number them: '{len(texts)}={least}; ...; "
+                f"1={most}'."
+            )
     elif len(options) == 2:
-        _check_pair(options, place)
+        (low, low_label), (high, high_label) = sorted(options)
+        if high - low > _WIDEST_PAIR:
+            ends = f"{low:g}={low_label}; {high:g}={high_label}"
+            raise ParameterError(
+                f"{place}: the options {low:g} and {high:g} may be the ends of a longer scale; "
+                f"write '{low:g}-{high:g}; {ends}' if people may also choose a number between."
+            )
+
     return options
 
 
@@ -146,17 +160,17 @@ def _split(text: str) -> list[str]:
 
 def _parse_option(text: str) -> tuple[float | None, str]:
     """Return an option's number, or None, and its label."""
-    if re.fullmatch(_NUMBER, text):
-        return _parse_number(text), text
-    if match := _NUMBER_FIRST.fullmatch(text):
-        return _parse_number(match[1]), match[2]
-    if match := _NUMBER_LAST.fullmatch(text):
-        return _parse_number(match[2] or match[3]), match[1]
-    return None, text
+    number = label = text
+    if not re.fullmatch(_NUMBER, text):
+        if match := _NUMBER_FIRST.fullmatch(text):
+            number, label = match.groups()
+        elif match := _NUMBER_LAST.fullmatch(text):
+            label = match[1]
+            number = match[2] or match[3]
+        else:
+            return None, text
 
-
-def _parse_number(text: str) -> float:
-    return float(text.replace(",", "."))
+    return float(number.replace(",", ".")), label
 
 
 def _parse_range(scale: re.Match[str], place: str) -> list[tuple[float | None, str]]:
@@ -180,26 +194,3 @@ def _parse_range(scale: re.Match[str], place: str) -> list[tuple[float | None, s
         labels[value] = label
 
     return list(labels.items())
-
-
-def _check_rising(labels: list[str], place: str) -> None:
-    """Refuse labels without numbers if they are known to begin with the most."""
-    start = _WEIGHTS.get(labels[0].casefold())
-    end = _WEIGHTS.get(labels[-1].casefold())
-    if start is not None and end is not None and start > end:
-        raise ParameterError(
-            f"{place}: options are written from least to most, but these begin with "
-            f"'{labels[0]}'; turn their order round, or number them: '{len(labels)}={labels[0]}; "
-            f"...; 1={labels[-1]}'."
-        )
-
-
-def _check_pair(options: Iterable[tuple[float | None, str]], place: str) -> None:
-    """Refuse two options that seem to be the ends of a longer scale."""
-    (low, low_label), (high, high_label) = sorted(options)
-    if high - low > _WIDEST_PAIR:
-        ends = f"{low:g}={low_label}; {high:g}={high_label}"
-        raise ParameterError(
-            f"{place}: the options {low:g} and {high:g} may be the ends of a longer scale; write "
-            f"'{low:g}-{high:g}; {ends}' if people may also choose a number between."
-        )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
@@ -103,7 +102,16 @@ def wording(questionnaire: str | Questionnaire, measured: bool = False) -> pd.Da
     rows = _check_language(questionnaire)
     language = questionnaire.language.partition("-")[0].lower()
     for item in questionnaire.items if language == "en" else ():
-        rows += [(item.id, 0, *finding) for finding in _check_item(item)]
+        if re.search(r"\band\b.*\band\b|\band/or\b", item.text.lower()):
+            finding = f"'{item.text}' joins several things by 'and'"
+            mend = "ask one thing, or make an item of each"
+            rows.append((item.id, 0, "one question", finding, mend))
+
+        denials = _split_words(item.text) & _NEGATIONS
+        if len(denials) > 1:
+            finding = f"the item denies twice ({_quote_words(denials)})"
+            rows.append((item.id, 0, "double negative", finding, "say it without one of them"))
+
         for number, template in enumerate(item.templates, start=1):
             findings = _check_template(item, template, template.terms or item.terms)
             rows += [(item.id, number, *finding) for finding in findings]
@@ -133,9 +141,19 @@ def _check_language(questionnaire: Questionnaire) -> list[tuple]:
     if language not in LANGUAGES:
         return []
 
+    # Each text except intensifiers, with its item and the number of its template (0: none).
+    texts = [("all items", 0, " ".join(option.label for option in questionnaire.options))]
+    for item in questionnaire.items:
+        texts.append((item.id, 0, item.text))
+        for number, template in enumerate(item.templates, start=1):
+            terms = template.terms or item.terms
+            bare = re.sub(r"{[^{}]*}", " ", f"{template.premise} {template.hypothesis}")
+            words = " ".join([*terms.source, *terms.inverse])
+            texts.append((item.id, number, f"{bare} {words}"))
+
     rows = []
     mend = "translate it, or correct `language`"
-    for place, number, text in _item_texts(questionnaire):
+    for place, number, text in texts:
         words = set(re.findall(r"\w+", text.lower())) | {text.lower()}
         hits = {name: len(words & (common | _degrees(name))) for name, common in _COMMON.items()}
         other = max(hits, key=hits.get)
@@ -156,18 +174,6 @@ def _check_language(questionnaire: Questionnaire) -> list[tuple]:
                 rows.append((place, 0, "language", finding, mend))
 
     return rows
-
-
-def _item_texts(questionnaire: Questionnaire) -> Iterator[tuple[str, int, str]]:
-    """Yield each text except intensifiers, with its item and template number (0: no template)."""
-    yield "all items", 0, " ".join(option.label for option in questionnaire.options)
-    for item in questionnaire.items:
-        yield item.id, 0, item.text
-        for number, template in enumerate(item.templates, start=1):
-            terms = template.terms or item.terms
-            words = " ".join([*terms.source, *terms.inverse])
-            bare = re.sub(r"{[^{}]*}", " ", f"{template.premise} {template.hypothesis}")
-            yield item.id, number, f"{bare} {words}"
 
 
 @functools.cache
@@ -206,19 +212,6 @@ def word_lists() -> dict[str, Any]:
     }
 
     return {name: sorted(words) for name, words in lists.items()} | {"languages": languages}
-
-
-def _check_item(item: Item) -> list[tuple]:
-    """Check the item's own text: one question, no double negative."""
-    rows = []
-    denials = _split_words(item.text) & _NEGATIONS
-    if re.search(r"\band\b.*\band\b|\band/or\b", item.text.lower()):
-        finding = f"'{item.text}' joins several things by 'and'"
-        rows.append(("one question", finding, "ask one thing, or make an item of each"))
-    if len(denials) > 1:
-        finding = f"the item denies twice ({_quote_words(denials)})"
-        rows.append(("double negative", finding, "say it without one of them"))
-    return rows
 
 
 def _check_template(item: Item, template, terms) -> list[tuple]:

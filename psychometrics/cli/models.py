@@ -1,4 +1,4 @@
-"""Commands for models: list or draft a population, fetch or serve a model, train a head."""
+"""Commands for models: list a population, fetch or serve a model, train a head."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import psychometrics as pm
 
 from ..data import NLI_LABELS, write_csv
 from ..exceptions import ParameterError
-from .options import app, split_names
+from .options import app
 
 _PANEL = "Models"
 
@@ -27,40 +27,6 @@ def _population(
 ) -> None:
     """Print the table of the embedded population, or of a population's file."""
     write_csv(pm.population_table(file), sys.stdout)
-
-
-@app.command("new-population", rich_help_panel=_PANEL)
-def _new_population(
-    file: Annotated[Path, Argument(help="A new .yaml file.")],
-    task: Annotated[str | None, Option(help="A task of the hub, such as fill-mask.")] = None,
-    search: Annotated[str, Option(help="Words in model ids, separated by commas.")] = "",
-    top: Annotated[int, Option(help="Number of models to examine, most downloaded first.")] = 100,
-    min_downloads: Annotated[int, Option(help="Fewest downloads in the last 30 days.")] = 0,
-    licence: Annotated[str, Option(help="Licences, such as mit,apache-2.0.")] = "",
-    max_memory: Annotated[
-        str | None, Option(help="Most memory that a model may need in float32, such as 24GB.")
-    ] = None,
-    labels: Annotated[str, Option(help="Names of outputs, separated by commas.")] = "",
-) -> None:
-    """Write a population's file from a query of the hub, with the excluded models and the reasons.
-
-    A model's id must contain one of the words of --search. --labels are the names of the models'
-    outputs, such as entailment,neutral,contradiction.
-    """
-    table = pm.authoring.population_drafts.new_population(
-        file,
-        task,
-        split_names(search),
-        top,
-        min_downloads,
-        split_names(licence),
-        max_memory,
-        split_names(labels),
-    )
-    excluded = table.loc[table["kind"] != "", "kind"].value_counts()
-    counts = ", ".join(f"{n} {kind}" for kind, n in excluded.items())
-    note = f"; {excluded.sum()} left out ({counts})" if counts else ""
-    typer.echo(f"{file}: {(table['kind'] == '').sum()} respondents{note}")
 
 
 @app.command("fetch-model", rich_help_panel=_PANEL)

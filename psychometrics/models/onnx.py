@@ -1,18 +1,15 @@
 """Find ONNX files among a model's files, and read the precision of their weights.
 
 An ONNX file holds a model's graph and weights without program code. Transformers.js and optimum
-write it into a model's folder or into its subfolder ``onnx``. This module needs no library that
-runs such files.
+write it into a model's folder or into its subfolder ``onnx``. This module does not run them.
 """
 
 from __future__ import annotations
 
-import mmap
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
-from ..exceptions import IncompleteModelError, RespondentError
+from ..exceptions import IncompleteModelError, RespondentError, naming_extras
 from ..paths import user_path
 from .model_files import _WHOLE_WEIGHTS
 
@@ -28,11 +25,6 @@ _TYPES = {
     22: "int4", 21: "uint4", 3: "int8", 2: "uint8", 16: "bfloat16", 10: "float16", 1: "float32",
     11: "float64",
 }  # fmt: skip
-# Numbers of fields in ONNX's messages: the graph of a model, its weights, their sizes and type.
-_GRAPH = 7
-_WEIGHTS = 5
-_SIZES = 1
-_TYPE = 2
 
 
 def find_onnx(path: str | Path) -> Path | None:
@@ -80,17 +72,15 @@ def resolve_precision(file: Path, dtype: str | None = None) -> str:
     RespondentError
         Another precision was requested, or the file is damaged.
     """
-    types = set()
+    with naming_extras():
+        import onnx
+
     try:
-        with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as m:
-            for graph in _parse_fields(m, 0, len(m), _GRAPH):
-                for weight in _parse_fields(m, *graph, _WEIGHTS):
-                    sizes = _parse_numbers(m, weight, _SIZES)
-                    if len(sizes) > 1:
-                        types |= set(_parse_numbers(m, weight, _TYPE))
-    except (ValueError, LookupError) as error:
+        graph = onnx.load(file, load_external_data=False).graph
+    except Exception as error:  # an error of protobuf, which onnx does not name
         raise IncompleteModelError(f"{file}: not readable as ONNX; copy the file again.") from error
 
+    types = {weight.data_type for weight in graph.initializer if len(weight.dims) > 1}
     precision = next((name for number, name in _TYPES.items() if number in types), None)
     if precision is None:
         raise IncompleteModelError(f"{file}: holds no weights; export the model again.")
@@ -101,63 +91,3 @@ def resolve_precision(file: Path, dtype: str | None = None) -> str:
             f"dtype than its own: leave out dtype='{dtype}', or name another file."
         )
     return precision
-
-
-def _parse_numbers(content: mmap.mmap, message: tuple[int, int], number: int) -> list[int]:
-    """Return the numbers in all fields with a number, written one by one or together."""
-    values = []
-    for begin, end in _parse_fields(content, *message, number):
-        position = begin
-        while position < end:
-            value, position = _parse_number(content, position)
-            values.append(value)
-
-    return values
-
-
-def _parse_fields(
-    content: mmap.mmap | bytes, begin: int, end: int, number: int
-) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of each field with a number in a message of protocol buffers.
-
-    Examples
-    --------
-    >>> message = bytes([0b1000, 3, 0b10010, 2, 65, 66])  # field 1 is 3, field 2 is "AB"
-    >>> [message[begin:end] for begin, end in _parse_fields(message, 0, len(message), 2)]
-    [b'AB']
-    """
-    position = begin
-    while position < end:
-        tag, position = _parse_number(content, position)
-        form = tag % 8
-        if form == 0:
-            after = _parse_number(content, position)[1]
-        elif form == 2:
-            length, position = _parse_number(content, position)
-            after = position + length
-        else:
-            after = position + {1: 8, 5: 4}[form]
-
-        if after > end:
-            raise ValueError("A field ends after its message.")
-        if tag // 8 == number:
-            yield position, after
-        position = after
-
-
-def _parse_number(content: mmap.mmap | bytes, position: int) -> tuple[int, int]:
-    """Return a number in base 128, lowest digit first, and the position after it.
-
-    Examples
-    --------
-    >>> _parse_number(bytes([0b10101100, 0b10]), 0)
-    (300, 2)
-    """
-    value = 0
-    for place in range(10):
-        digit = content[position + place]
-        value += digit % 128 << 7 * place
-        if digit < 128:
-            return value, position + place + 1
-
-    raise ValueError("A number has more than ten digits.")

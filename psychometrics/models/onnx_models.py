@@ -102,8 +102,19 @@ class ONNXModel:
         self.name = source.name
         self.config = read_json(source.name, source.local_folder / "config.json")
         self.tokenizer: Any = ONNXTokenizer(source.name, source.local_folder)
-        self._session = _open_session(source, f"an ONNX {self.kind}")
         self._output = "logits"
+        with naming_extras():
+            import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3  # errors only
+        with loading_errors(self.name, f"an ONNX {self.kind}"):
+            file = Path(str(source.file))
+            # Read from its bytes, a model cannot refer to more files, which no digest would cover.
+            model = file.read_bytes() if len(_onnx_files(file)) == 1 else str(file)
+            self._session: InferenceSession = onnxruntime.InferenceSession(
+                model, options, providers=["CPUExecutionProvider"]
+            )
 
     def _run(self, values: Mapping[str, Any]) -> NDArray[np.float32]:
         """Return the logits of named inputs, in float32."""
@@ -146,7 +157,14 @@ class ONNXClassifier(ONNXModel):
 
     def __init__(self, source: Source, precision: str) -> None:
         super().__init__(source)
-        self.lengths: Any = _describe_lengths(self.config)
+        # RoBERTa and its relatives number positions from the one after the padding token, which is
+        # not the first token of their vocabulary.
+        padding = self.config.get("pad_token_id") or 0
+        before = padding + 1 if padding else 0
+        positions = (self.config.get("max_position_embeddings") or 0) - before
+        self.lengths: Any = SimpleNamespace(
+            vocab_size=self.config.get("vocab_size"), max_position_embeddings=positions
+        )
 
         # A quantized model rounds by the largest number in a batch, so a pair must be alone in it.
         self._is_quantized = "float" not in precision
@@ -243,20 +261,6 @@ class ONNXDecoder(ONNXModel):
         return logits[0, place - count :]
 
 
-def _open_session(source: Source, what: str) -> InferenceSession:
-    """Open an ONNX file for onnxruntime on the processor."""
-    with naming_extras():
-        import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3  # errors only
-    with loading_errors(source.name, what):
-        file = Path(str(source.file))
-        # Read from its bytes, a model cannot refer to further files, which no digest would cover.
-        model = file.read_bytes() if len(_onnx_files(file)) == 1 else str(file)
-        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-
-
 def _read_chat_template(name: str, folder: Path, settings: dict[str, Any]) -> str:
     """Return a tokenizer's chat template, or an empty text."""
     template = settings.get("chat_template") or ""
@@ -275,21 +279,3 @@ def _read_chat_template(name: str, folder: Path, settings: dict[str, Any]) -> st
 
         _check_template(name, template)
     return str(template)
-
-
-def _describe_lengths(config: dict[str, Any]) -> SimpleNamespace:
-    """Return the sizes of a model's tables of tokens and positions.
-
-    RoBERTa and its relatives number positions from the one after the padding token, which is not
-    the first token of their vocabulary.
-
-    Examples
-    --------
-    >>> _describe_lengths({"max_position_embeddings": 514, "pad_token_id": 1})
-    namespace(vocab_size=None, max_position_embeddings=512)
-    """
-    positions = config.get("max_position_embeddings") or 0
-    padding = config.get("pad_token_id") or 0
-    if padding:
-        positions -= padding + 1
-    return SimpleNamespace(vocab_size=config.get("vocab_size"), max_position_embeddings=positions)

@@ -21,7 +21,7 @@ from ..exceptions import IncompleteModelError, RespondentError
 from ..files import digest_text, known_sha256
 from ..paths import data_dir, user_path
 from . import fetching
-from .hub import _cached_folder, _hub_errors, _only_snapshot
+from .hub import _cached_folder, _hub_errors
 from .model_files import (
     _check_files,
     _check_folder,
@@ -32,7 +32,7 @@ from .model_files import (
     read_json,
 )
 from .onnx import _onnx_files, _settings_folder, find_onnx
-from .unpacking import _check_unpacked, _is_unpacked, _unpack, _unpacked_folder
+from .unpacking import _find_unpacked, _unpack
 
 SMOLLM2 = "smollm2"
 """The short name of the conversational model."""
@@ -317,10 +317,9 @@ def _find_indexed(name: str) -> Source:
     entry = fetching.registry()[name]
     sha = entry["sha256"]
     packed = Source(name, "packed", entry["hub"], sha, digest_text("gguf", sha), None)
-    if "archive" not in entry and _is_unpacked(sha):
-        folder = _unpacked_folder(sha)
-        _check_unpacked(name, folder)
-        return replace(packed, folder=folder)
+    unpacked = None if "archive" in entry else _find_unpacked(name, sha)
+    if unpacked is not None:
+        return replace(packed, folder=unpacked)
 
     places = [fetching._model_file(name)]
     # The book's conversational model may also be in its package, if the package is installed.
@@ -416,7 +415,8 @@ def _find_graph(file: Path, name: str) -> Source:
 
 
 def _find_on_hub(model: str, revision: str | None = None) -> Source:
-    from huggingface_hub import HfApi, snapshot_download, try_to_load_from_cache
+    from huggingface_hub import HfApi, constants, snapshot_download, try_to_load_from_cache
+    from huggingface_hub.file_download import repo_folder_name
 
     with _hub_errors(model):
         config, adapter = (
@@ -436,11 +436,13 @@ def _find_on_hub(model: str, revision: str | None = None) -> Source:
         with _hub_errors(model):
             info = HfApi().model_info(model, revision=revision)
     except RespondentError as error:
-        cached_commit = _only_snapshot(model)
-        if error.kind != "network" or revision or cached_commit is None:
+        # A program that asks for a commit does not record which commit is the latest.
+        cache = Path(constants.HF_HUB_CACHE) / repo_folder_name(repo_id=model, repo_type="model")
+        commits = [path.name for path in cache.glob("snapshots/*") if path.is_dir()]
+        if error.kind != "network" or revision or len(commits) != 1:
             raise
 
-        return _find_on_hub(model, cached_commit)
+        return _find_on_hub(model, commits[0])
 
     with _hub_errors(model):
         files = {file.rfilename for file in info.siblings or []}

@@ -27,19 +27,18 @@ def _unpacked_folder(digest: str) -> Path:
     return cache_dir() / "models" / f"gguf-{digest[:16]}"
 
 
-def _is_unpacked(digest: str) -> bool:
-    """Return whether the packed file with the given SHA-256 has been unpacked."""
-    return (_unpacked_folder(digest) / _DIGESTS_FILE).is_file()
-
-
-def _check_unpacked(name: str, folder: Path) -> None:
-    """Refuse an unpacked model whose files differ from their recorded digests."""
+def _find_unpacked(name: str, digest: str) -> Path | None:
+    """Return the folder of an unpacked model, if it exists; refuse one whose files were changed."""
+    folder = _unpacked_folder(digest)
     note = folder / _DIGESTS_FILE
-    if not note.is_file() or read_json(name, note) != _file_digests(folder):
+    if not note.is_file():
+        return None
+    if read_json(name, note) != _file_digests(folder):
         raise IncompleteModelError(
             f"{folder}, the unpacked copy of {name}, was changed: delete this folder, so that the "
             "model is unpacked again."
         )
+    return folder
 
 
 def _file_digests(folder: Path) -> dict[str, str]:
@@ -51,7 +50,7 @@ def _file_digests(folder: Path) -> dict[str, str]:
 def _unpack(file: Path, digest: str) -> Path:
     """Unpack a GGUF file to bfloat16, unless that was done before; return the folder."""
     folder = _unpacked_folder(digest)
-    if _is_unpacked(digest):
+    if (folder / _DIGESTS_FILE).is_file():
         return folder
 
     import torch

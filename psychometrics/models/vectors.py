@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -221,36 +221,33 @@ def last_states(
     ids = tokenizer(list(texts), verbose=False)["input_ids"]
     order = sorted(range(len(ids)), key=ids.__getitem__)  # puts shared beginnings together
     fast_states = fast_forward(model)
-    own_states = _own_states(model)
     vectors = np.empty((len(inner) + 1, len(ids), model.config.hidden_size), dtype="float32")
     for start in range(0, len(ids), _TEXTS_AT_ONCE):
         chosen = order[start : start + _TEXTS_AT_ONCE]
         rows = [ids[i] for i in chosen]
         states = fast_states(rows, inner) if fast_states else None
         if states is None:
-            states = own_states(rows, inner)
+            states = _own_states(model, rows, inner)
         vectors[:, chosen] = states.float().cpu().numpy()
 
     return vectors if inner else vectors[0]
 
 
-def _own_states(model: PreTrainedModel) -> Callable[..., torch.Tensor]:
-    """Return a function from token ids to last states that uses the model's own forward pass."""
+@torch.inference_mode()
+def _own_states(
+    model: PreTrainedModel, texts: list[list[int]], inner: Sequence[int]
+) -> torch.Tensor:
+    """Return texts' last states, computed by the model's own forward pass."""
     base: Any = model.base_model
+    size = len(inner) + 1, len(texts), model.config.hidden_size
+    every = torch.empty(size, dtype=model.dtype)
+    for rows in group_lengths([len(text) for text in texts]):
+        inputs = torch.tensor([texts[i] for i in rows], device=model.device)
+        output = base(inputs, output_hidden_states=bool(inner))
+        depths = [_normalise(base, output.hidden_states[layer][:, -1]) for layer in inner]
+        every[:, rows] = torch.stack([*depths, output.last_hidden_state[:, -1]]).cpu()
 
-    @torch.inference_mode()
-    def states(texts: list[list[int]], inner: Sequence[int] = ()) -> torch.Tensor:
-        size = len(inner) + 1, len(texts), model.config.hidden_size
-        every = torch.empty(size, dtype=model.dtype)
-        for rows in group_lengths([len(text) for text in texts]):
-            inputs = torch.tensor([texts[i] for i in rows], device=model.device)
-            output = base(inputs, output_hidden_states=bool(inner))
-            depths = [_normalise(base, output.hidden_states[layer][:, -1]) for layer in inner]
-            every[:, rows] = torch.stack([*depths, output.last_hidden_state[:, -1]]).cpu()
-
-        return every if inner else every[0]
-
-    return states
+    return every if inner else every[0]
 
 
 @functools.lru_cache(maxsize=4)

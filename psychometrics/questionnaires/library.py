@@ -245,10 +245,10 @@ def _find(name_or_path: str | Path) -> Path:
 def _check_name(questionnaire: Questionnaire, path: Path, place: str) -> None:
     """Refuse a different questionnaire with a shipped name, since the two would share answers."""
     shipped = questionnaires_dir() / f"{questionnaire.id}.yaml"
-    added = _added_files().get(questionnaire.id)
-    if questionnaire.id not in questionnaire_names() or path == added:
-        return
-    if path.resolve() == shipped.resolve():
+    is_own_file = (
+        path == _added_files().get(questionnaire.id) or path.resolve() == shipped.resolve()
+    )
+    if is_own_file or questionnaire.id not in questionnaire_names():
         return
     if shipped.is_file() and load_questionnaire(questionnaire.id) == questionnaire:
         return

@@ -21,17 +21,16 @@ def _likert(name: str) -> Any:
     return Field(None, validation_alias=AliasChoices(f"likert_{name}", name))
 
 
-def _add_keys(items: object) -> object:
-    """Return items with their keys; in a plain list all keys are positive."""
-    return dict.fromkeys(items, 1) if isinstance(items, list) else items
-
-
 def _refuse(value: object) -> None:
     """Refuse a key of a score, unless it is empty."""
     if value:
         raise ValueError("makes the score more than a sum or a mean; write the scales as YAML")
 
 
+# In a plain list of items, all keys are positive.
+_Keyed = BeforeValidator(
+    lambda items: dict.fromkeys(items, 1) if isinstance(items, list) else items
+)
 _Absent = Annotated[None, BeforeValidator(_refuse)]
 
 
@@ -63,7 +62,7 @@ class _Score(_Loose):
     """A sum or a mean; the last four keys would make it more than that."""
 
     method: Literal["mean_coded", "sum_coded"]
-    items: Annotated[dict[str, Literal[-1, 0, 1]], BeforeValidator(_add_keys)] = Field({})
+    items: Annotated[dict[str, Literal[-1, 0, 1]], _Keyed] = Field({})
     scores: _Absent = None
     transform: _Absent = None
     value_map: _Absent = None

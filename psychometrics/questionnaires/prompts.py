@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -50,7 +49,8 @@ def prompts(questionnaire: str | Path | Questionnaire) -> pd.DataFrame:
         )
         for item in questionnaire.items
         for number, template in enumerate(item.templates, start=1)
-        for polarity, term in _signed_terms(template.terms or item.terms)
+        for polarity, side in ((1, "source"), (-1, "inverse"))
+        for term in getattr(template.terms or item.terms, side)
         for place, level in enumerate(questionnaire.levels(item), start=1)
         for word in level.terms
     ]  # fmt: skip
@@ -61,10 +61,6 @@ def prompts(questionnaire: str | Path | Questionnaire) -> pd.DataFrame:
         )
     columns = ["questionnaire", "item_id", "template", "term", "polarity", "intensifier", "level"]
     return pd.DataFrame(rows, columns=[*columns, "weight", "premise", "hypothesis"])
-
-
-def _signed_terms(terms: Any) -> list[tuple[int, str]]:
-    return [(1, term) for term in terms.source] + [(-1, term) for term in terms.inverse]
 
 
 def _fill(template: str, term: str, intensifier: str) -> str:

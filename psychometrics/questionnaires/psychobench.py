@@ -105,16 +105,11 @@ def _scales(name: str, keys: dict[str, Any]) -> list[dict[str, Any]]:
     return scales
 
 
-@functools.cache
-def _upstream_file() -> dict[str, dict[str, Any]]:
-    entries = json.loads(fetch("psychobench").read_text(encoding="utf-8"))
-    return {entry["name"]: entry for entry in entries}
-
-
 def _upstream_entry(name: str) -> dict[str, Any]:
     """Return PsychoBench's entry for a scale, with the project's corrections of the wording."""
-    entry = _upstream_file()[psychobench_keys()[name]["upstream"]]
-    entry = {**entry, "questions": dict(entry["questions"])}
+    entries = json.loads(fetch("psychobench").read_text(encoding="utf-8"))
+    upstream_name = psychobench_keys()[name]["upstream"]
+    entry: dict[str, Any] = next(entry for entry in entries if entry["name"] == upstream_name)
     corrections = pd.read_csv(data_dir() / "norms" / "corrections.csv", keep_default_na=False)
     chosen = (corrections["questionnaire"] == name) & (corrections["kind"] == "wording")
     for row in corrections[chosen].itertuples():

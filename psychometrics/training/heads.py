@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -31,7 +30,7 @@ def nli_classifier(
     The parameters are those of :func:`psychometrics.training.train_nli`; the outputs are
     entailment, neutral and contradiction. The tokenizer is also returned.
     """
-    return _fresh_model(base, "classifier", NLI_LABELS, layers, dropout)
+    return fresh_model(base, "classifier", NLI_LABELS, layers, dropout)
 
 
 def _tuned_classifier(
@@ -45,7 +44,7 @@ def _tuned_classifier(
         for name, parameter in model.base_model.named_parameters():
             parameter.requires_grad_(name.startswith("pooler."))
     elif settings.tuning == "lora":
-        model = _classifier_with_adapter(model, base, settings.rank)
+        model = classifier_with_adapter(model, base, settings.rank)
         if adapter is not None:
             weights = load_peft_weights(str(adapter), device="cpu")
             weights = {name.replace(".weight", ".default.weight"): w for name, w in weights.items()}
@@ -57,7 +56,7 @@ def _tuned_classifier(
     return model, tokenizer
 
 
-def _fresh_model(
+def fresh_model(
     base: str | Path,
     head: str,
     labels: Sequence[str] = (),
@@ -108,10 +107,8 @@ def _source_of(base: str | Path) -> Source:
     return find(base_path() if base == "minilm" else base)
 
 
-def _classifier_with_adapter(
-    model: PreTrainedModel, base: str | Path, rank: int, first: int = 0
-) -> PeftModel:
-    """Return a classifier with adapters from a layer on; its new parts are trained in full."""
+def classifier_with_adapter(model: PreTrainedModel, base: str | Path, rank: int) -> PeftModel:
+    """Return a classifier with adapters on its layers; its new parts are trained in full."""
     prefix = model.base_model_prefix
     stored = set()  # the names of the weights in the base's checkpoint
     for path in _source_of(base).fetch().glob("*.safetensors"):
@@ -125,30 +122,32 @@ def _classifier_with_adapter(
         in_full.append(f"{prefix}.pooler")
 
     lower = [name for name in _linears(model) if not name.startswith(tuple(in_full))]
-    adapted = [name for name in lower if _layer(name) >= first]
-    settings = _lora(rank, "SEQ_CLS", adapted, in_full)
-    # GPT-2 stores its weights transposed.
-    settings.fan_in_fan_out = any(isinstance(module, Conv1D) for module in model.modules())
-    adapter = get_peft_model(model, settings)
-    _name_base(adapter, base)
-
-    return adapter
-
-
-def with_adapter(model: PreTrainedModel, rank: int, base: str | Path | None = None) -> PeftModel:
-    """Add an adapter, which names its base, to each linear layer of a model."""
-    adapter = get_peft_model(model, _lora(rank, None, _linears(model)))
-    if base is not None:
-        _name_base(adapter, base)
-    return adapter
-
-
-def _lora(
-    rank: int, task: str | None, targets: list[str], in_full: list[str] | None = None
-) -> LoraConfig:
-    return LoraConfig(
-        task_type=task, r=rank, lora_alpha=2 * rank, target_modules=targets, modules_to_save=in_full
+    return with_adapter(
+        model,
+        rank,
+        base,
+        task_type="SEQ_CLS",
+        target_modules=lower,
+        modules_to_save=in_full,
+        # GPT-2 stores its weights transposed.
+        fan_in_fan_out=any(isinstance(module, Conv1D) for module in model.modules()),
     )
+
+
+def with_adapter(
+    model: PreTrainedModel, rank: int, base: str | Path | None = None, **settings: object
+) -> PeftModel:
+    """Add an adapter, which names its base, to linear layers of a model, by default to all."""
+    settings = {"target_modules": _linears(model)} | settings
+    adapter = get_peft_model(model, LoraConfig(r=rank, lora_alpha=2 * rank, **settings))
+    if base is not None:
+        # During training the settings name an existing folder, since peft asks the hub about any
+        # other name.
+        path = Path(base_path() if str(base) == "minilm" else base).expanduser()
+        name = str(path.resolve()) if path.is_dir() else str(base)
+        adapter.peft_config["default"].base_model_name_or_path = name
+
+    return adapter
 
 
 def _linears(model: PreTrainedModel) -> list[str]:
@@ -159,20 +158,3 @@ def _linears(model: PreTrainedModel) -> list[str]:
         for name, module in model.base_model.named_modules()
         if isinstance(module, torch.nn.Linear | Conv1D)
     ]
-
-
-def _layer(name: str) -> int:
-    """Return the number of a module's layer, or a larger number for modules outside the layers."""
-    numbers = [int(word) for word in name.split(".") if word.isdigit()]
-    return numbers[0] if numbers else sys.maxsize
-
-
-def _name_base(model: PeftModel, base: str | Path) -> None:
-    """Record in the adapter's settings where to find its base.
-
-    During training the settings name an existing folder, since peft asks the hub about any other
-    name.
-    """
-    path = Path(base_path() if str(base) == "minilm" else base).expanduser()
-    name = str(path.resolve()) if path.is_dir() else str(base)
-    model.peft_config["default"].base_model_name_or_path = name

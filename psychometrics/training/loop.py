@@ -18,7 +18,7 @@ from peft import PeftModel
 from pydantic import Field, FiniteFloat, PositiveInt
 from transformers import PreTrainedTokenizerBase, PrinterCallback, Trainer, TrainingArguments
 
-from ..checks import check_flags, check_kinds
+from ..checks import check_choice, check_flags, check_kinds
 from ..exceptions import ParameterError, needed, writing
 from ..files import replacing
 from ..models.devices import resolve_device
@@ -52,10 +52,8 @@ class Settings:
     @classmethod
     def of(cls, options: dict[str, object], **defaults: object) -> Settings:
         """Return settings from names and values; refuse unknown names."""
-        names = [setting.name for setting in fields(cls)]
         for name in options:
-            if name not in names:
-                raise ParameterError(f"There is no setting '{name}': use {', '.join(names)}.")
+            check_choice([setting.name for setting in fields(cls)], setting=name)
 
         return cls(**(defaults | options))
 
@@ -77,21 +75,7 @@ def tokenised(
     )
 
 
-class _MaskedTokensTrainer(Trainer):
-    """A trainer that computes logits only at masked tokens, about a sixth of all tokens."""
-
-    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
-        labels = inputs.pop("labels")
-        inner = model.get_base_model() if hasattr(model, "get_base_model") else model
-        if not hasattr(inner, "cls"):
-            return super().compute_loss(model, {**inputs, "labels": labels}, return_outputs)
-        hidden = inner.base_model(**inputs).last_hidden_state
-        masked = labels != -100
-        logits = inner.cls(hidden[masked])
-        return torch.nn.functional.cross_entropy(logits.float(), labels[masked])
-
-
-def _train_into(
+def train_into(
     output: str | Path,
     model: torch.nn.Module,
     tokenizer: PreTrainedTokenizerBase,
@@ -107,28 +91,34 @@ def _train_into(
 
     Once the model is saved, ``describe`` returns further entries for the manifest.
     """
-    digest = _digest(model, dataset, settings)
-    finished = _read_finished(Path(output), digest)
+    # The digest of all that determines the result: settings, tokens, labels and weights.
+    sha256 = hashlib.sha256(f"_{settings!r}".encode())  # the form in older folders
+    for start in range(0, len(dataset), 10_000):
+        sha256.update(repr(dataset[start : start + 10_000]).encode())
+    for name, weights in model.state_dict().items():
+        sha256.update(name.encode())
+        sha256.update(weights.detach().cpu().reshape(-1).view(torch.uint8).numpy())
+
+    digest = sha256.hexdigest()
+    checkpoints = Path(output) / f"checkpoints-{digest[:16]}"
+    finished = _read_finished(Path(output), digest, checkpoints)
     if finished:
         return finished
 
-    manifest = train(
-        model, dataset, collator, output, settings, digest, trainer, progress, **options
-    )
+    manifest = train(model, dataset, collator, checkpoints, settings, trainer, progress, **options)
     _save(model, tokenizer, output)
-    manifest |= describe()
+    manifest |= {"digest": digest} | describe()
     with replacing(Path(output) / "manifest.json") as temporary:
         temporary.write_text(json.dumps(manifest, indent=1), encoding="utf-8")
-    shutil.rmtree(_checkpoint_folder(output, digest), ignore_errors=True)
+    shutil.rmtree(checkpoints, ignore_errors=True)
     return manifest
 
 
 def train(
-    model, data, collator, output, settings, digest="", trainer=None, progress=True, **options
+    model, data, collator, checkpoints, settings, trainer=None, progress=True, **options
 ) -> dict:
     """Train a model in place; return the facts of the run for its manifest."""
     check_flags(progress=progress)
-    checkpoints = _checkpoint_folder(output, digest)
     lengths = [len(ids) for ids in data["input_ids"]]
     loop = (trainer or Trainer)(
         model=model,
@@ -152,7 +142,6 @@ def train(
         "resumed_at": _step_of(checkpoint) if checkpoint else 0,
         "loss": round(result.training_loss, 4),
         "seconds": round(time.perf_counter() - started, 1),
-        "digest": digest,
         "versions": {name: version(name) for name in ("torch", "transformers", "peft")},
     }
 
@@ -204,13 +193,13 @@ def _trains_on_gpu() -> bool:
     return device.type == "cuda"
 
 
-def _make_folder(folder: str | Path) -> None:
+def make_folder(folder: str | Path) -> None:
     """Make the folder before the data are read, since reading can take minutes."""
     with writing(folder):
         Path(folder).mkdir(parents=True, exist_ok=True)
 
 
-def _read_finished(folder: Path, digest: str) -> dict | None:
+def _read_finished(folder: Path, digest: str, checkpoints: Path) -> dict | None:
     """Return the manifest of a training run if it was completed before, otherwise None.
 
     Raises
@@ -224,19 +213,13 @@ def _read_finished(folder: Path, digest: str) -> dict | None:
         facts = read_json(str(folder), manifest)
         if facts.get("digest") == digest:
             return facts | {"resumed_at": facts["steps"]}
-    elif _checkpoint_folder(folder, digest).is_dir() or not any(
-        path for name in files for path in folder.glob(name)
-    ):
+    elif checkpoints.is_dir() or not any(path for name in files for path in folder.glob(name)):
         return None
 
     raise ParameterError(
         f"{folder} holds a model that was trained from another base, on other data or with other "
         "settings: name another folder, or remove this one."
     )
-
-
-def _checkpoint_folder(folder: str | Path, digest: str) -> Path:
-    return Path(folder) / f"checkpoints-{digest[:16]}"
 
 
 def _last_checkpoint(folder: Path) -> Path | None:
@@ -255,17 +238,6 @@ def _last_checkpoint(folder: Path) -> Path | None:
 
 def _step_of(checkpoint: Path) -> int:
     return int(checkpoint.name.rpartition("-")[2])
-
-
-def _digest(model, dataset: Dataset, settings: Settings) -> str:
-    """Return a digest of the inputs of a training run: weights, tokens, labels and settings."""
-    digest = hashlib.sha256(f"_{settings!r}".encode())  # the form in older folders
-    for start in range(0, len(dataset), 10_000):
-        digest.update(repr(dataset[start : start + 10_000]).encode())
-    for name, weights in model.state_dict().items():
-        digest.update(name.encode())
-        digest.update(weights.detach().cpu().reshape(-1).view(torch.uint8).numpy())
-    return digest.hexdigest()
 
 
 def _save(model, tokenizer: PreTrainedTokenizerBase, output: str | Path) -> None:

@@ -155,7 +155,8 @@ def _load_language_model(name: str) -> torch.nn.Module:
     """Load a language model of the kind for which its family was pre-trained."""
     kind = "bert" if name == "embedded" else find(name).config.get("model_type")
     if kind in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES:
-        return load_masked_lm(name)[0]
+        loaded = load_masked_lm() if name == "embedded" else load_model(name, "masked")
+        return loaded[0]
     spans = kind in modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
     other = "permutation" if kind == "xlnet" else "causal"
     return load_model(name, "encoder-decoder" if spans else other)[0]
