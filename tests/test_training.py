@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import functools
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from psychometrics import data, load_respondent, training
 from psychometrics.exceptions import DataError, ParameterError
@@ -24,7 +25,6 @@ from psychometrics.models.loading import load_model
 from psychometrics.models.sources import base_path
 from psychometrics.training import adapt_encoder, loop, train_acceptability, train_nli
 from psychometrics.training.pairs import _labelled_pairs, nli_pairs
-from recipes import heads
 from recipes.talking import adapt
 from tests.killing import start_elsewhere
 from tests.tiny import save_tiny_decoder, save_tiny_masked_lm
@@ -221,14 +221,17 @@ def test_a_decoder_learns_to_judge_and_its_packed_head_alike(architecture, tmp_p
     good, bad = _judge(tmp_path / "out", ["I am calm.", "calm I"])
     assert good > 0.5 > bad
 
-    for module in (heads, embedded):
-        monkeypatch.setattr(module, "data_dir", lambda: tmp_path / "data")
+    monkeypatch.setattr(embedded, "data_dir", lambda: tmp_path / "data")
     monkeypatch.setattr(embedded, "SMOLLM2", str(base))
-    folder = heads._pack_head(tmp_path / "out", "cola", str(base), 2)
-    heads._write_recipe(folder, manifest, {})
+    folder = tmp_path / "data" / "heads" / "cola"
+    folder.mkdir(parents=True)
+    shutil.copy(tmp_path / "out" / "adapter_config.json", folder)
+    halved = {name: weight.half() for name, weight in weights.items()}
+    save_file(halved, folder / "adapter_model.safetensors")
+    (folder / "recipe.json").write_text(json.dumps(manifest))
     packed = acceptability(["I am calm.", "calm I"])
     np.testing.assert_allclose(packed, [good, bad], atol=2e-3)  # it is kept in fp16
-    heads._write_recipe(folder, manifest | {"wording": "calm {sentence}"}, {})
+    (folder / "recipe.json").write_text(json.dumps(manifest | {"wording": "calm {sentence}"}))
     reworded = acceptability(["I am calm."])
     plain = _judge(tmp_path / "out", ["calm I am calm."])
     np.testing.assert_allclose(reworded, plain, atol=2e-3)
