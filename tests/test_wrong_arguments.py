@@ -254,7 +254,6 @@ def test_a_column_that_parquet_cannot_hold_is_named(column, tmp_path):
         ("texts", lambda how: pm.load_questionnaire("gad7", **how)),
         ("texts", lambda how: pm.questionnaires.perturbed(LOADED[0], "order", **how)),
         ("measured", lambda how: pm.authoring.wording.wording("challenges", **how)),
-        ("rules", lambda how: book.improving.improve("challenges", **how)),
         ("to_prompts", lambda how: pm.rules.rules(**how)),
         ("shuffled", lambda how: pm.training.train_nli("minilm", SAID, "x", **how)),
         ("progress", lambda how: book.interventions.trajectories(["m"], LOADED, **how)),
