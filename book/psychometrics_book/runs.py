@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 from filelock import FileLock, Timeout
 
-from psychometrics.checks import check_choice, check_kinds, parse_parameters
+from psychometrics.checks import check_choice, parse_parameters
 from psychometrics.data import write_csv, write_text
 from psychometrics.exceptions import ParameterError, PsychometricsError, check_file, needed, writing
 from psychometrics.paths import notebooks_dir
@@ -81,7 +81,6 @@ def run_notebook(
         ...
     psychometrics.exceptions.ParameterError: parameter must be one of ..., got 'questionaire' ...
     """
-    check_kinds(locals(), {"name": str, "parameters": Mapping | None, "progress": bool})
     values = _given_parameters(name, parameters or {})
     output = RUNS / f"{name}.ipynb" if output is None else Path(output)
     if output.parent == RUNS:  # users make other folders: a name may be mistyped
@@ -89,8 +88,8 @@ def run_notebook(
             RUNS.mkdir(exist_ok=True)
 
     output = check_file(output, (".ipynb",))
-    if page is not None and Path(page).is_dir():
-        raise ParameterError(f"{page} is a folder: name a file.")
+    if page is not None:
+        page = check_file(page, (".html",))
     if name in CHAPTERS:  # refused before a kernel is started
         check_parameters(name, values)
 
@@ -107,7 +106,7 @@ def run_notebook(
 
         places = {made.with_suffix(""): output.with_suffix(""), made: output}
         if page is not None:
-            places[write_page(made, folder / "page.html")] = Path(page)
+            places[write_page(made, folder / "page.html")] = page
 
         _put_in_place(places, _other_name(output, made))
         failed.unlink(missing_ok=True)

@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 import torch
 
-from psychometrics.checks import check_flags
 from psychometrics.data import available, fetch, text_table
 from psychometrics.exceptions import DataError, ParameterError, RespondentError
 from psychometrics.measures.scoring import scale_scores
@@ -173,7 +172,6 @@ def trajectories(
     Reuben et al. (2024), sections 3.3.5 and 5, who fit the head once, before the model reads any
     text.
     """
-    check_flags(shipped=shipped, progress=progress)
     settings = {"lr": lr, "batch_size": 8, "masked_lm": masked_lm}
     epochs_after = range(1, epochs + 1) if measure_at is None else measure_at
     measured = sorted({0, *epochs_after})

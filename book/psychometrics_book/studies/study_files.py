@@ -13,7 +13,6 @@ import numpy as np
 from pydantic import AfterValidator, Field
 
 from psychometrics.asking.population import population
-from psychometrics.checks import check_kinds
 from psychometrics.endpoints.secrets import refuse_secrets
 from psychometrics.exceptions import ParameterError, PsychometricsError, QuestionnaireError
 from psychometrics.measures.intervals import mean_interval
@@ -229,7 +228,6 @@ def load_study(path: str | Path, was_run: bool = False) -> Study:
     psychometrics.exceptions.ParameterError: nowhere.yaml: cannot be read (No such \
 file or directory); name a readable file.
     """
-    check_kinds(locals(), {"path": str | Path, "was_run": bool})
     path = Path(path)
 
     try:
