@@ -12,13 +12,13 @@ import pytest
 import yaml
 from nbformat.v4 import new_code_cell, new_notebook, writes
 
+from psychometrics.asking.population import population_table
 from psychometrics.checks import parse_parameters
 from psychometrics.exceptions import ParameterError, PsychometricsError, RespondentError
 from psychometrics.paths import book_dir, notebooks_dir, questionnaires_dir
 from psychometrics_book import build, check_parameters, runs
 from psychometrics_book.parameters import CHAPTERS
 from psychometrics_book.record import _mistakes, printed
-from recipes.datasheets import datasheets
 
 HTML = book_dir() / "_build" / "html"
 
@@ -114,9 +114,15 @@ def test_parameters_from_the_command_line_are_numbers_where_they_look_like_it():
         parse_parameters(["a=1", "a=2"])
 
 
-def test_each_respondent_has_its_datasheet_as_its_recipe_says():
+def test_each_respondent_has_a_datasheet_with_its_accuracy():
     page = (book_dir() / "respondents.md").read_text(encoding="utf-8")
-    assert page == datasheets(), "run python -m recipes.datasheets"
+    sections = dict(part.split("\n", 1) for part in page.split("\n### ")[1:])
+    table = population_table().set_index("respondent_id")
+    assert sections.keys() == set(table.index)
+    for name, row in table.iterrows():
+        pairs, seed = f" on {row['pairs']:,} pairs of ", f", seed {row['seed']};"
+        accuracy = f"{row['accuracy']:.3f} (95 % interval {row['low']:.3f} to {row['high']:.3f};"
+        assert all(fact in sections[name] for fact in (pairs, seed, accuracy))
 
 
 def test_a_docstring_or_comment_executes_no_chapter_again_and_code_does(tmp_path):

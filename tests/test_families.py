@@ -236,7 +236,8 @@ def test_a_model_that_refuses_everything_is_a_row_of_page_and_study(ended, tmp_p
     mini = pm.load_questionnaire("ipip20")
     traits = pm.modes.simulated.draw_traits(mini, 1)
     (tmp_path / "study.yaml").write_text(STUDY)
-    with book.server.simulated_endpoint(mini, traits, refuses=1.0) as url:
+    monkeypatch.setattr(book.server, "_lines", lambda *_: "As a language model, I have no moods.")
+    with book.server.simulated_endpoint(mini, traits) as url:
         monkeypatch.setenv("OPENAI_BASE_URL", url)
         asked = ["--questionnaires", "ipip20", "--mode", "chat", "-c", "runs=1", "-o", "page.html"]
         code, said, errors = ended("profile", "simulated-1", *asked)

@@ -89,7 +89,7 @@ def pages(tmp_path_factory, save_tiny_model):
             }
             output = folder / ("read" if chapter in READ else "runs") / f"{chapter}.ipynb"
             page = output.with_suffix(".html")
-            runs.run_notebook(chapter, parameters, output, progress=False, pages=[page])
+            runs.run_notebook(chapter, parameters, output, progress=False, page=page)
             made[chapter] = output, page.read_text(encoding="utf-8")
         return made[chapter]
 

@@ -447,19 +447,9 @@ def test_a_picture_that_is_attached_to_a_cell_is_in_the_page(tmp_path):
     assert soup.img["src"] == "data:image/png;base64,aaaa"
 
 
-@needs_browser
-def test_a_page_is_printed(executed, tmp_path):
-    path = page.write_page(executed, tmp_path / "p.pdf")
-
-    assert path.read_bytes().startswith(b"%PDF")
-
-
-def test_a_pdf_without_a_browser_is_refused_with_its_name(executed, tmp_path, monkeypatch):
+def test_a_pdf_without_a_browser_is_refused_with_its_name(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.chdir(tmp_path)
 
     with pytest.raises(ParameterError, match=r"^p\.pdf: .* neither is on the PATH; install one"):
         printing.check_page("p.pdf")
-    with pytest.raises(ParameterError, match=r"p\.pdf: .* neither is on the PATH; install"):
-        page.write_page(executed, tmp_path / "p.pdf")
-    assert not (tmp_path / "p.pdf").exists()

@@ -21,11 +21,15 @@ from psychometrics.modes.nli import PROBABILITIES
 from psychometrics.paths import data_dir
 from psychometrics_book.studies.untrained import PLACEBOS
 from recipes.answers import SECOND
-from recipes.decoders import WORDINGS
-from recipes.population import RECIPE
 from tests.conftest import needs
 
 MEMBERS = population()
+RECIPE = ["data", "share", "genre", "layers", "tuning", "epochs", "lr", "seed"]
+WORDINGS = {
+    "plain": "Premise: {premise} Hypothesis: {hypothesis} Answer:",
+    "follow": '"{premise}" Does it follow that "{hypothesis}"? Answer:',
+    "question": "Passage: {premise} Question: Is it true that {hypothesis} Answer:",
+}
 
 
 def test_every_row_has_weights_and_the_families_are_populations():
@@ -47,7 +51,7 @@ def test_each_folder_holds_the_recipe_of_its_row():
         expected = {k: None if v != v else v for k, v in row.items() if k in columns}
         assert {k: v for k, v in recipe.items() if k in expected} == expected
         if row["family"] == "SmolLM2":
-            assert recipe["wording"] == "".join(WORDINGS[row["wording"]])
+            assert recipe["wording"] == WORDINGS[row["wording"]]
 
 
 def test_a_decoder_answers_as_its_shipped_answers_say():

@@ -28,10 +28,11 @@ def test_no_markup_of_the_book_is_left_in_a_question(bank):
 
 
 def test_moodle_and_qti_hold_the_answer_and_tolerance_of_the_record(bank):
-    quiz = ET.fromstring(question_bank.moodle(bank).encode())
+    quiz = ET.fromstring(question_bank.bank_files(bank)["moodle.xml"].encode())
     moodle = {q.findtext("name/text"): q for q in quiz if q.get("type") != "category"}
     items = {
-        i.get("ident"): i for i in ET.fromstring(question_bank.qti(bank).encode()).iter("item")
+        i.get("ident"): i
+        for i in ET.fromstring(question_bank.bank_files(bank)["qti.xml"].encode()).iter("item")
     }
     assert set(moodle) == set(items) == {one.name for one in bank}
     for one in bank:
@@ -48,7 +49,7 @@ def test_moodle_and_qti_hold_the_answer_and_tolerance_of_the_record(bank):
 
 
 def test_a_hint_is_a_wrong_answer_with_feedback_in_moodle(bank):
-    quiz = ET.fromstring(question_bank.moodle(bank).encode())
+    quiz = ET.fromstring(question_bank.bank_files(bank)["moodle.xml"].encode())
     question = next(q for q in quiz if q.findtext("name/text") == "ex-first-paper")
     wrong = {float(a.findtext("text")): a.findtext("feedback/text")
              for a in question.findall("answer[@fraction='0']")}  # fmt: skip

@@ -36,7 +36,6 @@ from psychometrics.modes import identify, load_respondent, nli, nli_labels
 from psychometrics.modes.mode import Identity
 from psychometrics.training import train_nli
 from psychometrics_book.studies.sentence_encoders import load_sentence_encoder
-from recipes.heads import adapt_encoder, train_acceptability
 from tests.conftest import ARCHITECTURES, SENTENCES
 from tests.hub import commit, serving
 
@@ -848,14 +847,12 @@ def test_all_models_are_loaded_by_the_guarded_loader_with_remote_code_forbidden(
         loading.load_tokenizer,
         lambda folder: loading.load_model(folder, "causal"),
     ]
-    judged, out = pd.DataFrame({"sentence": ["I am."], "acceptable": [1]}), copy.with_name("out")
+    out = copy.with_name("out")
     labelled = pd.DataFrame(PAIRS, columns=["premise", "hypothesis"])
     labelled["label"] = [n % 3 for n in range(len(labelled))]
     ways += [
         lambda folder: acceptability(["I am."], folder),
         lambda folder: train_nli(folder, labelled, out, progress=False),
-        lambda folder: adapt_encoder(folder, ["I am."], out, progress=False),
-        lambda folder: train_acceptability(folder, judged, out, progress=False),
         load_sentence_encoder,
     ]
     monkeypatch.setattr("builtins.input", lambda *_: "y")  # whoever asks is told to go ahead

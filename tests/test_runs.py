@@ -32,7 +32,7 @@ def run(monkeypatch, tmp_path):
     output, page = tmp_path / "runs" / "small.ipynb", tmp_path / "runs" / "small.html"
 
     def run(**parameters: object) -> Path:
-        return runs.run_notebook("small", parameters, output, progress=False, pages=[page])
+        return runs.run_notebook("small", parameters, output, progress=False, page=page)
 
     return run
 

@@ -51,8 +51,6 @@ def nothing_runs(monkeypatch):
         ("run 03-assessment -p respondent=nix", "'nix'"),
         ("run 13-finding -p executed=nowhere", "nowhere"),
         ("improve gad7 -o nowhere/x.yaml", "no folder nowhere"),
-        ("improve gad7 -c draws=1000000000000", "at most"),
-        ("improve gad7 -c draws=two", "draws"),
         (f"ask gad7 --respondents {SMALL} --store ''", "store"),
         (f"ask gad7 --respondents {SMALL} --failures x.txt", ".csv"),
         (f"ask gad7 ipip50 --respondents {SMALL}", "no prompts"),

@@ -18,14 +18,10 @@ from safetensors.torch import load_file
 
 from psychometrics import data, load_respondent, training
 from psychometrics.exceptions import DataError, ParameterError
-from psychometrics.models import embedded
-from psychometrics.models.embedded import acceptability
 from psychometrics.models.loading import load_model
 from psychometrics.models.sources import base_path
 from psychometrics.training import loop, train_nli
 from psychometrics.training.pairs import _labelled_pairs, nli_pairs
-from recipes import heads
-from recipes.heads import adapt_encoder, train_acceptability
 from recipes.talking import adapt
 from tests.killing import start_elsewhere
 from tests.tiny import save_tiny_decoder, save_tiny_masked_lm
@@ -180,56 +176,6 @@ def test_what_cannot_be_trained_is_refused(tiny_model, tmp_path):
     base = save_tiny_decoder(tmp_path / "base", "gpt2", end=None)
     with pytest.raises(ParameterError, match="set pad_token"):
         train_nli(base, PAIRS, tmp_path / "out", progress=False)
-    adapt_encoder(tiny_model, ["I am."] * 4, tmp_path / "deep", epochs=1, rank=2, progress=False)
-    with pytest.raises(ParameterError, match="depth"):
-        train_nli(tiny_model, PAIRS, tmp_path / "shallow", tuning="lora", rank=2, layers=1,
-                  adapter=tmp_path / "deep", progress=False)  # fmt: skip
-
-
-@pytest.mark.parametrize("architecture", ["distilbert", "electra"])
-def test_other_encoders_are_adapted_with_their_own_heads(architecture, tmp_path, save_tiny_model):
-    nli = save_tiny_model(tmp_path / "nli", architecture)
-    base = save_tiny_masked_lm(tmp_path / "base", nli)
-    sentences = ["I feel calm at home.", "It happens very rarely."] * 4
-    adapt_encoder(base, sentences, tmp_path / "adapted", epochs=1, rank=2, progress=False)
-    head = load_file(tmp_path / "adapted" / "head.safetensors")
-    before = load_file(base / "model.safetensors")
-    assert len(head) >= 5  # a linear layer, a norm and the output's bias
-    assert any(not torch.equal(before[name], weight) for name, weight in head.items())
-
-
-def _judge(folder, sentences):
-    """Return the probability of a classifier's second output for each sentence."""
-    model, tokenizer = load_model(folder, "classifier")
-    with torch.inference_mode():
-        logits = model(**tokenizer(sentences, padding=True, return_tensors="pt")).logits
-    return logits.softmax(dim=-1)[:, 1].numpy()
-
-
-@pytest.mark.parametrize("architecture", ["gpt2", "llama"])
-def test_a_decoder_learns_to_judge_and_its_packed_head_alike(architecture, tmp_path, monkeypatch):
-    base = save_tiny_decoder(tmp_path / "base", architecture)
-    judged = pd.DataFrame({"sentence": ["I am calm.", "calm I"] * 8, "acceptable": [1, 0] * 8})
-    manifest = train_acceptability(
-        base, judged, tmp_path / "out", epochs=20, rank=2, progress=False
-    )
-    weights = load_file(tmp_path / "out" / "adapter_model.safetensors")
-    assert {name.split(".")[4] for name in weights if "lora" in name} == {"0", "1"}
-    assert (manifest["layers"], manifest["rank"]) == (2, 2)
-    good, bad = _judge(tmp_path / "out", ["I am calm.", "calm I"])
-    assert good > 0.5 > bad
-
-    for module in (heads, embedded):
-        monkeypatch.setattr(module, "data_dir", lambda: tmp_path / "data")
-    monkeypatch.setattr(embedded, "SMOLLM2", str(base))
-    folder = heads._pack_head(tmp_path / "out", "cola", str(base), 2)
-    heads._write_recipe(folder, manifest, {})
-    packed = acceptability(["I am calm.", "calm I"])
-    np.testing.assert_allclose(packed, [good, bad], atol=2e-3)  # it is kept in fp16
-    heads._write_recipe(folder, manifest | {"wording": "calm {sentence}"}, {})
-    reworded = acceptability(["I am calm."])
-    plain = _judge(tmp_path / "out", ["calm I am calm."])
-    np.testing.assert_allclose(reworded, plain, atol=2e-3)
 
 
 def test_the_same_seed_gives_the_same_model_and_another_seed_another(tiny_model, tmp_path):
@@ -337,20 +283,6 @@ def test_a_training_killed_while_it_writes_a_checkpoint_goes_on_from_the_one_bef
     manifest = json.loads((tmp_path / "killed" / "manifest.json").read_text())
     assert manifest["resumed_at"] == 3
     assert not changed(tmp_path / "killed", tmp_path / "whole")
-
-
-def test_an_adapted_encoder_can_be_trained_on(tiny_model, tmp_path):
-    sentences = ["I feel calm at home.", "It happens very rarely.", "My daily life is empty."] * 8
-    adapt_encoder(
-        tiny_model, sentences, tmp_path / "adapted", epochs=2, lr=1e-2, rank=2, progress=False
-    )
-    train_nli(tiny_model, PAIRS, tmp_path / "from", tuning="lora", rank=2, epochs=1, lr=1e-12,
-              adapter=tmp_path / "adapted", progress=False)  # fmt: skip
-    before = load_file(tmp_path / "adapted" / "adapter_model.safetensors")
-    after = load_file(tmp_path / "from" / "adapter_model.safetensors")
-    assert max(v.abs().max() for k, v in before.items() if "lora_B" in k) > 0
-    for name, weight in before.items():  # nothing was learned at rate zero, so all is as adapted
-        torch.testing.assert_close(after[name], weight)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])

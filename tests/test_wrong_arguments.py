@@ -151,7 +151,6 @@ def test_other_wrong_arguments_are_told(call):
         ("cipher", lambda: pm.messages.messages(LOADED[1], LOADED[1].items, cipher="x")),
         ("orders", lambda: pm.messages.messages(LOADED[1], LOADED[1].items, orders=[(0, 0)])),
         ("gad7", lambda: pm.questionnaires.perturbed("gad7", "order")),
-        ("path", lambda: book.study.run_study(3)),
         ("exercise", lambda: book.exercises.is_right(3, 3)),
         ("names", lambda: pm.readable_names(3)),
         ("names", lambda: pm.readable_names("minilm")),
@@ -254,15 +253,10 @@ def test_a_column_that_parquet_cannot_hold_is_named(column, tmp_path):
         ("texts", lambda how: pm.load_questionnaire("gad7", **how)),
         ("texts", lambda how: pm.questionnaires.perturbed(LOADED[0], "order", **how)),
         ("measured", lambda how: pm.authoring.wording.wording("challenges", **how)),
-        ("rules", lambda how: book.improving.improve("challenges", **how)),
         ("to_prompts", lambda how: pm.rules.rules(**how)),
         ("shuffled", lambda how: pm.training.train_nli("minilm", SAID, "x", **how)),
-        ("progress", lambda how: book.interventions.trajectories(["m"], LOADED, **how)),
-        ("progress", lambda how: book.runs.run_notebook("01-first-score", **how)),
         ("whole_words", lambda how: pm.modes.completions.mine("embedded", ["a [M]"], **how)),
         ("think", lambda how: pm.messages.messages(LOADED[0], LOADED[0].items, **how)),
-        ("live", lambda how: book.studies.diagnostic.models(**how)),
-        ("sentences", lambda how: book.studies.diagnostic.item_table(**how)),
     ],
 )
 def test_a_text_is_neither_true_nor_false(name, call):

@@ -18,7 +18,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from psychometrics.checks import check_kinds
 from psychometrics.data import available
 from psychometrics.exceptions import DataError
 from psychometrics.paths import book_dir, data_dir
@@ -258,12 +257,16 @@ def own_parameters(executed: str | Path) -> dict[str, object]:
     """
     notebook = _notebook(executed)
     values = notebook.get("metadata", {}).get("papermill", {}).get("parameters") or {}
-    sources = [
-        "".join(each["source"])
-        for each in notebook.get("cells", [])
-        if "parameters" in each.get("metadata", {}).get("tags", [])
-    ]
-    usual = _assigned(sources[0]) if sources else {}
+    usual = {}
+    for entry in notebook.get("cells", []):
+        if "parameters" not in entry.get("metadata", {}).get("tags", []):
+            continue
+
+        for node in ast.parse("".join(entry["source"])).body:
+            if isinstance(node, ast.Assign):
+                with contextlib.suppress(ValueError):  # an expression cannot be a default
+                    usual[node.targets[0].id] = ast.literal_eval(node.value)
+
     return {name: value for name, value in values.items() if usual.get(name) != value}
 
 
@@ -412,7 +415,6 @@ def listed(table: pd.DataFrame) -> pd.DataFrame:
 
 def _notebook(executed: str | Path) -> dict:
     """Read an executed notebook; refuse any other file."""
-    check_kinds(locals(), {"executed": str | Path})
     try:
         notebook = json.loads(Path(executed).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -426,7 +428,6 @@ def _notebook(executed: str | Path) -> dict:
 
 
 def _folder(runs: str | Path) -> Path:
-    check_kinds(locals(), {"runs": str | Path})
     return book_dir() / "chapters" if runs == "book" else Path(runs)
 
 
@@ -547,16 +548,17 @@ def _written_out(row: tuple, runs: Path, chapter: str) -> list[tuple]:
     except DataError:
         return [row]
 
-    rows = [row._replace(cell=_filled(row.cell, m), bar=_filled(row.bar, m)) for m in matches]
+    rows = []
+    for labels in matches:
+        filled = row
+        for label in labels:
+            written = f'"{label}"' if "," in label else label
+            cell, bar = (address.replace("*", written, 1) for address in (filled.cell, filled.bar))
+            filled = filled._replace(cell=cell, bar=bar)
+
+        rows.append(filled)
+
     return rows or [row]
-
-
-def _filled(address: str, labels: list[str]) -> str:
-    """Replace the stars of an address with labels."""
-    for label in labels:
-        written = f'"{label}"' if "," in label else label
-        address = address.replace("*", written, 1)
-    return address
 
 
 def _rule_met(row: tuple, runs: Path, chapter: str) -> tuple[object, object, bool | None]:
@@ -594,16 +596,6 @@ def _within(address: str, chapter: str) -> str:
     """Remove the sentence's own chapter from an address."""
     where, slash, address_here = address.partition("/")
     return address_here if slash and chapter.startswith(where) else address
-
-
-def _assigned(code: str) -> dict[str, object]:
-    """Return the literal values that a notebook's cell assigns, by name."""
-    values = {}
-    for node in ast.parse(code).body:
-        if isinstance(node, ast.Assign):
-            with contextlib.suppress(ValueError):  # an expression cannot be a default
-                values[node.targets[0].id] = ast.literal_eval(node.value)
-    return values
 
 
 def _words(value: float, low: float = math.nan, high: float = math.nan) -> str:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-import tempfile
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from psychometrics.checks import check_choice, check_kinds
+from psychometrics.checks import check_choice
 from psychometrics.data import write_text
-from psychometrics.exceptions import ParameterError, writing
-from psychometrics.files import replacing
-from psychometrics.reports.printing import check_page, print_page
+from psychometrics.exceptions import ParameterError, check_file
 
 from .prose import FOR_THE_PUBLISHED_RUN, _prose_of
 from .templating import TEMPLATES
@@ -30,6 +27,9 @@ _TAGS = re.findall(
 )
 _PROTOCOLS = {"http", "https", "mailto", "data"}
 _ATTRIBUTES = {"class", "id", "title", "colspan", "rowspan", "href", "src", "alt"}
+# More than any chapter has. The Markdown library pairs each opening bracket with all following
+# ones, which is slow.
+_MOST_BRACKETS = 2000
 _TURN_SLIDES = (TEMPLATES / "slides.js").read_text(encoding="utf-8")
 
 
@@ -57,8 +57,7 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
     executed : str or Path
         The copy that papermill wrote; the run's tables are in the folder of the same name.
     output : str or Path, optional
-        The HTML file, by default in the copy's folder; or a PDF file, printed by Chromium or
-        Chrome.
+        The HTML file, by default in the copy's folder.
     kind : {"page", "report", "slides"}
         A page with its code in open cells, a report with all code folded, or slides with one slide
         for each table and figure, under its headline, with the text as speaker's notes. No page
@@ -74,8 +73,6 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
     ------
     ParameterError
         The executed copy does not exist, or the page cannot be written.
-    PsychometricsError
-        The browser did not print the page.
 
     Examples
     --------
@@ -87,12 +84,11 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
     import nbformat
 
     check_choice(("page", "report", "slides"), kind=kind)
-    check_kinds(locals(), {"executed": str | Path, "output": str | Path | None})
     executed = Path(executed)
 
     if len(executed.name.encode(errors="replace")) > 255 or not executed.is_file():
         raise ParameterError(f"{executed} was not executed: use `psychometrics run` first.")
-    output = check_page(output or executed.with_suffix(".html"))
+    output = check_file(output or executed.with_suffix(".html"), (".html",))
 
     try:
         notebook = nbformat.read(executed, as_version=4)
@@ -106,19 +102,10 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
         ) from None
 
     text = _exported(notebook, executed, kind)
-    text = re.sub(r"<style.*?</style>", _without_comments, text, flags=re.S)
+    comments = re.compile(r"/\*.*?\*/", re.S)  # they name the hosts of colours
+    text = re.sub(r"<style.*?</style>", lambda style: comments.sub("", style[0]), text, flags=re.S)
     text = re.sub(r"HELD[0-9a-f]{24}", lambda match: held.get(match[0], match[0]), text)
-    text = _without_surrogates(text)
-
-    if output.suffix != ".pdf":
-        write_text(output, text)
-        return output
-
-    with writing(output), replacing(output) as part, tempfile.TemporaryDirectory() as folder:
-        printed_from = Path(folder) / "page.html"
-        printed_from.write_text(text, encoding="utf-8")
-        print_page(printed_from.as_uri(), part.absolute(), Path(folder) / "browser")
-
+    write_text(output, _without_surrogates(text))
     return output
 
 
@@ -163,11 +150,6 @@ def _without_surrogates(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _without_comments(style: re.Match) -> str:
-    """Remove the comments of a style sheet, which name the hosts of its colours."""
-    return re.sub(r"/\*.*?\*/", "", style[0], flags=re.S)
-
-
 def _harmless_value(_tag: str, name: str, value: str) -> str | None:
     """Return the value of an attribute of foreign HTML, or None if it loads from elsewhere."""
     address = value.strip()
@@ -197,7 +179,11 @@ def _plain(notebook, executed: Path, kind: str):
         tags = cell.metadata.get("tags", [])
         if cell.cell_type == "markdown":
             attachments = {"attachments": cell.attachments} if "attachments" in cell else {}
-            cells.append(new_markdown_cell(_few_brackets(prose.cell(cell.source)), **attachments))
+            text = prose.cell(cell.source)
+            if text.count("[") >= _MOST_BRACKETS:
+                text = text.replace("[", "&#91;")
+
+            cells.append(new_markdown_cell(text, **attachments))
         elif cell.cell_type == "code":
             cell.metadata["folded"] = kind == "report" or "hide-input" in tags
             cell.outputs = [new for output in cell.outputs for new in prose.captioned(output)]
@@ -214,14 +200,6 @@ def _plain(notebook, executed: Path, kind: str):
 
     notebook.cells = _slides(cells) if kind == "slides" else cells
     return notebook, prose.held
-
-
-def _few_brackets(text: str) -> str:
-    """Escape the brackets of Markdown text that has more brackets than any chapter.
-
-    The Markdown library pairs each opening bracket with all following brackets, which is slow.
-    """
-    return text if text.count("[") < 2000 else text.replace("[", "&#91;")
 
 
 def _slides(cells: list) -> list:

@@ -118,16 +118,11 @@ _FEWEST_SHEETS = 10
 _Whole = Annotated[int, Field(ge=0, lt=2**32)]
 _Count = Annotated[int, Field(ge=1, le=_MOST)]
 _Text = Annotated[str, Field(pattern=r"\S")]
-_Respondent = Annotated[_Text, _passes(identify)]
 _Respondents = Annotated[_Text, _passes(_identify_all)]
 _Model = Literal["embedded"] | Annotated[_Text, _passes(find)]
-_Ticking = Annotated[_Text, _passes(partial(identify, mode="options"))]
-_Talking = Annotated[_Text, _passes(partial(identify, mode="chat"))]
 _LanguageModel = Annotated[_Text, _passes(_find_language_models)]
 _Table = Annotated[_Text, _passes(_find_table)]
 _Questionnaire = Annotated[_Text, _passes(partial(load_questionnaire, texts=False))]
-_Category = Literal["MN", "PP", "LE", "Q", "PS", "RLS", "WK"]
-_Precision = Literal["auto", "float32", "bfloat16", "float16"]
 
 
 CHAPTERS: dict[str, type[BaseModel]] = {}
@@ -146,7 +141,7 @@ class _Page(BaseModel):
         """Check conditions that involve several parameters."""
 
 
-class _Chapter(_Page):
+class _Chapter(_Page, of="records-11"):
     seed: _Whole = 1
 
 
@@ -154,7 +149,7 @@ class _Scored(_Chapter):
     respondents: _Respondents | None = None
     score: Literal["entailment", "contrast"] = "entailment"
     temperature: PositiveFloat = 1.0
-    dtype: _Precision = "auto"
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
 
 
 class _Item(_Chapter):
@@ -162,12 +157,17 @@ class _Item(_Chapter):
     item: _Count = 1
 
     def check(self) -> None:
-        _check_items(self.questionnaire, self.item)
+        items = load_questionnaire(self.questionnaire, texts=False).items
+        place = f"item: {self.questionnaire}"
+        if self.item > len(items):
+            raise ParameterError(f"{place} has {len(items)} items, got {self.item}.")
+        if not items[self.item - 1].templates:
+            raise ParameterError(f"{place} has no template for item {self.item}: name another.")
 
 
 class _FirstScore(_Item, of="01-first-score"):
     questionnaire: _Questionnaire = "gad7"
-    respondent: _Respondent | None = None
+    respondent: Annotated[_Text, _passes(identify)] | None = None
     null_respondents: Annotated[int, Field(ge=20, le=_MOST)] = 200
 
 
@@ -232,7 +232,7 @@ class _Items(_Chapter, of="08-items"):
 
 
 class _Rasch(_Chapter, of="17-rasch"):
-    category: _Category = "MN"
+    category: Literal["MN", "PP", "LE", "Q", "PS", "RLS", "WK"] = "MN"
     simulations: Annotated[int, Field(ge=20, le=_MOST)] = 400
 
 
@@ -259,7 +259,7 @@ class _Beliefs(_Chapter, of="09-beliefs"):
 
 
 class _SelfReport(_Chapter, of="10-self-report"):
-    respondent: _Ticking | None = None
+    respondent: Annotated[_Text, _passes(partial(identify, mode="options"))] | None = None
     answers: _Table = "none"
     choose: Literal["draw", "argmax", "expected"] = "draw"
     baseline: _Text = "none"
@@ -283,7 +283,9 @@ class _HighAlpha(_Chapter, of="16-high-alpha"):
 class _WaysOfAsking(_HighAlpha, of="11-ways-of-asking"):
     respondents: _Respondents | None = None
     members: Annotated[int, Field(ge=2, le=_MOST)] = 6
-    chat_model: Literal["simulated"] | _Talking | None = None
+    chat_model: (
+        Literal["simulated"] | Annotated[_Text, _passes(partial(identify, mode="chat"))] | None
+    ) = None
     language_model: _LanguageModel | None = None
     labels: Literal["numeric", "alphabetical"] = "alphabetical"
 
@@ -291,10 +293,6 @@ class _WaysOfAsking(_HighAlpha, of="11-ways-of-asking"):
         super().check()
         if self.respondents and len(population(self.respondents)) < 2:
             raise ParameterError("respondents: a single one has no variance; name at least two.")
-
-
-class _AskingRecords(_Chapter, of="records-11"):
-    pass
 
 
 class _Published(_Chapter, of="12-published-answers"):
@@ -306,10 +304,10 @@ class _Published(_Chapter, of="12-published-answers"):
         loaded = load_questionnaire(self.questionnaire, texts=False)
         if not loaded.scales:
             raise ParameterError(f"questionnaire: {loaded.id} has no scales; name another.")
-        if self.answers == "none" and loaded.id != "ipip50":
-            raise ParameterError("questionnaire: needs a table of answers; name one in answers.")
         if self.answers != "none":
             _check_sheets(self.answers, loaded)
+        elif loaded.id != "ipip50":
+            raise ParameterError("questionnaire: needs a table of answers; name one in answers.")
 
 
 class _PublishedRecords(_Published, of="records-12"):
@@ -357,12 +355,3 @@ def _check_sheets(path: str, questionnaire: Questionnaire) -> None:
             f"answers: {path} has {complete} row(s) without a gap and needs {_FEWEST_SHEETS}: the "
             "intervals would be too wide; add respondents or runs."
         )
-
-
-def _check_items(questionnaire: str, *numbers: int) -> None:
-    items = load_questionnaire(questionnaire, texts=False).items
-    for number in numbers:
-        if number > len(items):
-            raise ParameterError(f"item: {questionnaire} has {len(items)} items, got {number}.")
-        if not items[number - 1].templates:
-            raise ParameterError(f"item {number} of {questionnaire} has no template: name another.")

@@ -209,7 +209,8 @@ class _OtherRun(_Prose):
         verdicts = self.sentences["verdict"]
         text = fill_template(
             "other-run.md.j2",
-            settings={name: _code(value) for name, value in self.parameters.items()},
+            # as code, which Markdown does not interpret
+            settings={k: f"`{str(v).replace('`', '')}`" for k, v in self.parameters.items()},
             counts=[int((verdicts == verdict).sum()) for verdict in SENTENCE_VERDICTS],
             failing=self.sentences[verdicts == SENTENCE_VERDICTS[-1]].to_dict("records"),
         )
@@ -321,13 +322,12 @@ class _OtherRun(_Prose):
                 ends = [len(" ".join(normal[: n + 1])) for n in range(len(normal))]
                 verdicts[next(n for n, end in enumerate(ends) if len(before) < end)].append(verdict)
 
+        marked = ""
+        place = 0
         for sentence, verdicts_here in zip(sentences, verdicts, strict=True):
             if any(not self._here(role[1]) for role in ROLE.finditer(sentence[0])):
                 verdicts_here.append(SENTENCE_VERDICTS[2])
 
-        marked = ""
-        place = 0
-        for sentence, verdicts_here in zip(sentences, verdicts, strict=True):
             marked += block[place : sentence.end()]
             place = sentence.end()
             if verdicts_here:
@@ -368,11 +368,6 @@ def _normal(text: str) -> str:
 
 def _quoted(text: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in text.strip().splitlines())
-
-
-def _code(value: object) -> str:
-    """Return a value as code, so that Markdown does not interpret it."""
-    return f"`{str(value).replace('`', '')}`"
 
 
 def _title(target: str) -> str:

@@ -273,16 +273,11 @@ def _starred(address: str, runs: Path, chapter: str = "") -> list[list[str]]:
     chapter, name, labels = _parts(address, chapter)
     path = _path(address, chapter, name, runs)
     _, rows = _read(path, path.stat().st_mtime_ns)
-    wanted_labels = labels[:-1]
-
-    matches = [
-        row
-        for row in rows
-        if all(label in ("*", value) for label, value in zip(wanted_labels, row, strict=False))
-    ]
+    paired = [list(zip(labels[:-1], row, strict=False)) for row in rows]
     return [
-        [value for label, value in zip(wanted_labels, row, strict=False) if label == "*"]
-        for row in matches
+        [value for label, value in pairs if label == "*"]
+        for pairs in paired
+        if all(label in ("*", value) for label, value in pairs)
     ]
 
 

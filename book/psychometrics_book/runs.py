@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 from filelock import FileLock, Timeout
 
-from psychometrics.checks import check_choice, check_kinds, parse_parameters
+from psychometrics.checks import check_choice, parse_parameters
 from psychometrics.data import write_csv, write_text
 from psychometrics.exceptions import ParameterError, PsychometricsError, check_file, needed, writing
 from psychometrics.paths import notebooks_dir
@@ -38,13 +38,12 @@ def run_notebook(
     parameters: dict[str, object] | None = None,
     output: str | Path | None = None,
     progress: bool = True,
-    pages: Sequence[str | Path] = (),
-    kind: str = "page",
+    page: str | Path | None = None,
 ) -> Path:
-    """Execute a notebook with papermill, and write its pages.
+    """Execute a notebook with papermill, and write its page.
 
-    The run and its pages are made in a temporary folder next to the executed copy. They replace an
-    earlier result together, once all are complete, so a failed run leaves the earlier result
+    The run and its page are made in a temporary folder next to the executed copy. They replace an
+    earlier result together, once both are complete, so a failed run leaves the earlier result
     unchanged. An earlier result with other parameters is kept, under a name made from its
     parameters.
 
@@ -59,10 +58,8 @@ def run_notebook(
         Path of the executed copy, in an existing folder; by default ``runs/<name>.ipynb``.
     progress : bool
         Whether to show a progress bar over the cells.
-    pages : sequence of str or Path
-        Pages to write, each .html or .pdf.
-    kind : {"page", "report", "slides"}
-        Kind of the pages, as in :func:`psychometrics_book.page.write_page`.
+    page : str or Path, optional
+        The page to write, an HTML file.
 
     Returns
     -------
@@ -84,18 +81,15 @@ def run_notebook(
         ...
     psychometrics.exceptions.ParameterError: parameter must be one of ..., got 'questionaire' ...
     """
-    check_kinds(locals(), {"name": str, "parameters": Mapping | None, "progress": bool})
-    source = _source_of(name)
-    values = _given_parameters(source, parameters or {})
+    values = _given_parameters(name, parameters or {})
     output = RUNS / f"{name}.ipynb" if output is None else Path(output)
     if output.parent == RUNS:  # users make other folders: a name may be mistyped
         with writing(RUNS):
             RUNS.mkdir(exist_ok=True)
 
     output = check_file(output, (".ipynb",))
-    taken = [path for path in map(Path, pages) if path.is_dir()]
-    if taken:
-        raise ParameterError(f"{taken[0]} is a folder: name a file.")
+    if page is not None:
+        page = check_file(page, (".html",))
     if name in CHAPTERS:  # refused before a kernel is started
         check_parameters(name, values)
 
@@ -103,18 +97,18 @@ def run_notebook(
         made = folder / output.name
         failed = output.with_name(f"{output.stem}.failed.ipynb")
         try:
-            _execute_notebook(name, source, made, values, progress)
+            _execute_notebook(name, _source_of(name), made, values, progress)
         except PsychometricsError:
             if made.is_file():
                 made.replace(failed)
 
             raise
 
-        made_pages = [
-            write_page(made, folder / f"{number}{Path(page).suffix}", kind)
-            for number, page in enumerate(pages)
-        ]
-        _put_in_place(made, output, dict(zip(made_pages, map(Path, pages), strict=True)))
+        places = {made.with_suffix(""): output.with_suffix(""), made: output}
+        if page is not None:
+            places[write_page(made, folder / "page.html")] = page
+
+        _put_in_place(places, _other_name(output, made))
         failed.unlink(missing_ok=True)
 
     return output
@@ -147,7 +141,7 @@ def parameter_kinds(notebook: str) -> dict[str, Any]:
     >>> parameter_kinds("03-assessment")["score"]
     typing.Literal['entailment', 'contrast']
     """
-    declared = needed("papermill").inspect_notebook(_as_template(_source_of(notebook)))
+    declared = _declared(notebook)
     kinds: dict[str, Any] = {
         name: str for name, entry in declared.items() if entry["default"][:1] in ("'", '"')
     }
@@ -165,10 +159,16 @@ def _source_of(name: str) -> Path:
     return source
 
 
-def _given_parameters(source: Path, parameters: Mapping[str, object]) -> dict[str, object]:
+def _declared(name: str) -> dict[str, dict]:
+    """Return what a notebook's cell of parameters says of each, by name."""
+    declared: dict[str, dict] = needed("papermill").inspect_notebook(_as_template(_source_of(name)))
+    return declared
+
+
+def _given_parameters(notebook: str, parameters: Mapping[str, object]) -> dict[str, object]:
     """Return values for a notebook's parameters, after checking their names and types."""
-    declared = needed("papermill").inspect_notebook(_as_template(source))
-    kinds = parameter_kinds(source.stem)
+    declared = _declared(notebook)
+    kinds = parameter_kinds(notebook)
     values = dict(parameters)
     for parameter, value in values.items():
         check_choice(declared, parameter=parameter)
@@ -232,7 +232,7 @@ def sweep(
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "index.html").open("a").close()
 
-    text = (notebooks_dir() / f"{notebook}.ipynb").read_text(encoding="utf-8")
+    text = _source_of(notebook).read_text(encoding="utf-8")
     rows = []
     for chosen, impossible in combinations:
         values = parameters | chosen
@@ -303,13 +303,15 @@ def _name_of_parameters(parameters: dict[str, object], *more: str) -> str:
     return f"{words or 'published'}-{digest}"
 
 
-def _put_in_place(made: Path, output: Path, pages: dict[Path, Path]) -> None:
-    """Replace an earlier run's tables, notebook and pages with those of a finished run."""
-    places = {made.with_suffix(""): output.with_suffix(""), made: output} | pages
-    made.with_suffix("").mkdir(exist_ok=True)  # missing if the notebook shows no table
-    name = _other_name(output, made)
+def _put_in_place(places: dict[Path, Path], name: str) -> None:
+    """Replace an earlier run's tables, notebook and page with those of a finished run.
 
-    with writing(output):
+    With a name, the earlier ones are kept under it.
+    """
+    tables = next(iter(places))
+    tables.mkdir(exist_ok=True)  # missing if the notebook shows no table
+
+    with writing(places[tables]):
         for finished, place in places.items():
             if name and place.exists():
                 earlier = place.with_name(f"{place.stem}-{name}{place.suffix}")
@@ -367,15 +369,12 @@ def _parse_grid(pairs: Sequence[str], kinds: Mapping[str, object]) -> dict[str, 
 
 def _combinations(notebook: str, grid: Mapping, parameters: Mapping) -> list[tuple[dict, str]]:
     """Return all combinations, each with the reason if its values are invalid."""
-    import papermill
-
-    source = _source_of(notebook)
     if not grid or not all(hasattr(v, "__len__") and len(v) for v in grid.values()):
         raise ParameterError("A sweep needs a parameter and its values: name=value,value.")
 
-    has = list(papermill.inspect_notebook(_as_template(source)))
+    declared = _declared(notebook)
     for name in [*grid, *parameters]:
-        check_choice(has, parameter=name)
+        check_choice(declared, parameter=name)
 
     doubled = sorted(set(grid) & set(parameters))
     if doubled:

@@ -19,18 +19,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pandas as pd
 
-from psychometrics.exceptions import ParameterError
 from psychometrics.files import digest_text
 from psychometrics.modes import simulated
 from psychometrics.modes.messages import caesar
 from psychometrics.questionnaires import Questionnaire
 
-_REFUSAL = "As a language model, I have no personality to describe."
-
 
 @contextmanager
 def simulated_endpoint(
-    questionnaire: Questionnaire, traits: pd.DataFrame, refuses: float = 0.0, seed: int = 0
+    questionnaire: Questionnaire, traits: pd.DataFrame, seed: int = 0
 ) -> Iterator[str]:
     """Serve simulated respondents as chat models on loopback while the context lasts.
 
@@ -40,19 +37,12 @@ def simulated_endpoint(
         The questionnaire that will be asked.
     traits : DataFrame, shape (respondents, scales)
         Traits from :func:`psychometrics.modes.simulated.draw_traits`; the index names the models.
-    refuses : float
-        Share of requests that the respondents refuse.
     seed : int
 
     Yields
     ------
     str
         The base URL.
-
-    Raises
-    ------
-    ParameterError
-        The share is not between 0 and 1.
 
     Examples
     --------
@@ -67,9 +57,6 @@ def simulated_endpoint(
     >>> json.loads(reply)["choices"][0]["message"]["content"]
     '1: 5'
     """
-    if not 0 <= refuses <= 1:
-        raise ParameterError(f"refuses must be a share from 0 to 1, got {refuses!r}.")
-
     lock = threading.Lock()
     repeats: Counter[str] = Counter()
 
@@ -86,14 +73,10 @@ def simulated_endpoint(
 
         draw = int(rng.integers(1 << 31))
         draws = simulated.answers(questionnaire, traits.loc[[model]], seed=draw, difficulty_sd=0.0)
-        text = _REFUSAL
-
-        if rng.random() >= refuses:
-            text = _lines(questionnaire, user, draws.set_index("item_id")["value"])
-
+        text = _lines(questionnaire, user, draws.set_index("item_id")["value"])
         return caesar(text, int(shift[1])) if shift else text
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(reply, set(traits.index)))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(reply))
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
 
@@ -123,27 +106,18 @@ def _lines(questionnaire: Questionnaire, user: str, values: pd.Series) -> str:
     return "\n".join(line for _, line in sorted(lines))
 
 
-def _handler(
-    reply: Callable[[str, list[dict[str, str]]], str], models: set[str]
-) -> type[BaseHTTPRequestHandler]:
+def _handler(reply: Callable[[str, list[dict[str, str]]], str]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
             request = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
-            model = request.get("model")
-            if model in models:
-                message = {"role": "assistant", "content": reply(model, request["messages"])}
-                choice = {"index": 0, "message": message, "finish_reason": "stop"}
-                status = 200
-                content = {"id": "1", "object": "chat.completion", "created": 0}
-                content |= {"model": model, "choices": [choice]}
-            else:
-                status = 404
-                content = {"error": {"message": f"There is no model '{model}'."}}
-
-            body = json.dumps(content).encode()
-            self.send_response(status)
+            model = request["model"]
+            message = {"role": "assistant", "content": reply(model, request["messages"])}
+            choice = {"index": 0, "message": message, "finish_reason": "stop"}
+            content = {"id": "1", "object": "chat.completion", "created": 0}
+            body = json.dumps(content | {"model": model, "choices": [choice]}).encode()
+            self.send_response(200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

@@ -2,8 +2,8 @@
 
 A population's file is YAML: a list of embedded members, folders and hub ids.
 ``data/population.csv`` contains each member's recipe and its accuracy on MNLI pairs held out from
-all members; ``data/recipes/population.py`` trains the members. Encoders consist of adapters and a
-head on MiniLM; decoders consist of adapters on SmolLM2, and answer with a word.
+all members; ``data/README.md`` says how they were trained. Encoders consist of adapters and a head
+on MiniLM; decoders consist of adapters on SmolLM2, and answer with a word.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def population(name: str | Path = "embedded") -> list[str]:
         names = [name for name in table.loc[chosen, "respondent_id"] if (folder / name).is_dir()]
 
         if not names:
-            raise RespondentError("data/population contains no adapters: run `make population`.")
+            raise RespondentError("data/population has no adapters: install the project again.")
         return names
 
     texts = [text.strip() for text in str(name).split(",") if text.strip()]

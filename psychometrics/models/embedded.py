@@ -167,7 +167,7 @@ def embedded_head(name: str) -> tuple[Path, dict[str, Any]]:
     for path in folder.glob("*.safetensors"):
         shipped(path)
     if not (folder / "adapter_model.safetensors").is_file():
-        raise RespondentError(f"data/heads has no '{name}': run `make population`.")
+        raise RespondentError(f"data/heads has no '{name}': install the project again.")
     return folder, json.loads((folder / "recipe.json").read_text(encoding="utf-8"))
 
 

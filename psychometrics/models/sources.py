@@ -294,7 +294,7 @@ def _find_member(name: str, folder: Path) -> Source:
     weights = [shipped(path) for path in sorted(folder.glob("*.safetensors"))]
     sums = {k: sha for k, sha in checksums().items() if k.startswith(f"population/{name}/")}
     if not weights and not sums:
-        raise RespondentError(f"data/population/{name} has no weights: run `make population`.")
+        raise RespondentError(f"data/population/{name} has no weights: install the project again.")
 
     # Weights left out of an installation are identified by their digest, and so are answers.
     left_out = () if weights else [f"{Path(k).name}={sha}" for k, sha in sums.items()]

@@ -54,7 +54,7 @@ def _run(
 def _run_once(notebook: str, values: dict, output: Path) -> None:
     """Run a notebook, and list the book's sentences that do not hold for this run."""
     page = output.parent / f"{output.stem}.html"
-    executed = book.runs.run_notebook(notebook, values, output, pages=[page])
+    executed = book.runs.run_notebook(notebook, values, output, page=page)
     typer.echo(f"{executed}; as a page {page}")
     if not book.claims.own_parameters(executed):
         return

@@ -34,9 +34,6 @@ def _improve(
     questionnaire: QuestionnaireName,
     respondents: Respondents = "encoders",
     output: Output = None,
-    rules: Annotated[
-        bool, Option("--rules/--no-rules", help="Also make candidates by the rules.")
-    ] = True,
     seed: Annotated[int, Option(help="Seed of the halves and of the random prompts.")] = 1,
     condition: Conditions = None,
 ) -> None:
@@ -51,7 +48,7 @@ def _improve(
     book.improving.check_new(output, report)
     settings = pm.checks.parse_parameters(condition or [], get_type_hints(pm.ask))
     with pm.models.devices.computing_on(settings.get("device")):
-        improved = book.improving.improve(loaded, respondents, rules=rules, seed=seed, **settings)
+        improved = book.improving.improve(loaded, respondents, seed=seed, **settings)
 
     improved.write(output, report)
     items = book.improving.held_out(improved.silhouettes, ["questionnaire", "item_id"])

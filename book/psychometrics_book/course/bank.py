@@ -45,7 +45,7 @@ def questions() -> list[BankQuestion]:
     """Return the checked exercises in the order of the book."""
     texts = {chapter: _texts(chapter) for chapter in listed()["chapter"].unique()}
     return [
-        BankQuestion(name, row.chapter, *texts[row.chapter][name], *answer(name), _hints(name))
+        BankQuestion(name, row.chapter, *texts[row.chapter][name], *answer(name), hints(name))
         for name, row in listed().iterrows()
         if name in texts[row.chapter]
     ]
@@ -71,10 +71,6 @@ def questions_of_items(seed: int) -> list[BankQuestion]:
         )
         for number, row in enumerate(items(seed).itertuples(), 1)
     ]
-
-
-def _hints(name: str) -> dict[float, str]:
-    return hints(name) if not isinstance(answer(name)[0], str) else {}
 
 
 def _texts(chapter: str) -> dict[str, tuple[str, str]]:
@@ -126,24 +122,14 @@ def _formula(_renderer, tokens, place: int, _options, _environment) -> str:
     return rf"\({tokens[place].content}\)"
 
 
-def moodle(bank: list[BankQuestion]) -> str:
-    """Return the bank as Moodle XML, a category for each chapter."""
-    return fill_template("moodle.xml.j2", bank=bank)
-
-
-def qti(bank: list[BankQuestion]) -> str:
-    """Return the bank as IMS QTI 1.2, one section for each chapter."""
-    return fill_template("qti.xml.j2", bank=bank)
-
-
-def solutions(bank: list[BankQuestion]) -> str:
-    """Return answers and solutions for teachers, by chapter."""
-    return fill_template("solutions.md.j2", bank=bank)
-
-
 def bank_files(bank: list[BankQuestion]) -> dict[str, str]:
-    """Return the text of each file of a question bank, by its name."""
-    return {"moodle.xml": moodle(bank), "qti.xml": qti(bank), "solutions.md": solutions(bank)}
+    """Return the text of each file of a question bank, by its name.
+
+    ``moodle.xml`` has a category for each chapter, ``qti.xml`` a section for each, and
+    ``solutions.md`` answers and solutions for teachers.
+    """
+    names = ("moodle.xml", "qti.xml", "solutions.md")
+    return {name: fill_template(f"{name}.j2", bank=bank) for name in names}
 
 
 def _main() -> None:

@@ -47,8 +47,11 @@ def write_downloads(chapters: Path, folder: Path) -> None:
     for name in ("without-python.csv", "claim.yaml", "claim.csv"):
         shutil.copyfile(sources / name, folder / name)
 
-    template = (sources / "claim.md").read_text(encoding="utf-8")
-    (folder / "claim.md").write_text(f"{template}\n{_checklist()}", encoding="utf-8")
+    text = (sources / "claim.md").read_text(encoding="utf-8") + "\n"
+    for row in pd.read_csv(data_dir() / "checklist.csv").itertuples():  # boxes to tick
+        text += f"- [ ] {row.item} {row.asks} ({row.source})\n"
+
+    (folder / "claim.md").write_text(text, encoding="utf-8")
     _write_archive(folder / "for-teachers.zip", plans)
 
 
@@ -119,12 +122,6 @@ def _write_slides(chapters: Path, folder: Path) -> None:
             if find_browser() and not printed.is_file():
                 with replacing(printed) as part:
                     print_page(slides.resolve().as_uri(), part.absolute(), Path(profile))
-
-
-def _checklist() -> str:
-    """Return the reporting checklist as boxes to tick."""
-    rows = pd.read_csv(data_dir() / "checklist.csv").itertuples()
-    return "".join(f"- [ ] {row.item} {row.asks} ({row.source})\n" for row in rows)
 
 
 def _write_archive(path: Path, plans: pd.DataFrame) -> None:

@@ -39,8 +39,12 @@ def overview(titles: dict[str, str], base: str = "") -> str:
     (True, True)
     """
     metadata = yaml.safe_load((data_dir() / "metadata.yml").read_text(encoding="utf-8"))
-    names = sorted(name for name in pm.__all__ if inspect.isroutine(getattr(pm, name)))
-    functions = [(name, *_signature(getattr(pm, name))) for name in names]
+    routines = [(name, getattr(pm, name)) for name in sorted(pm.__all__)]
+    functions = [
+        (name, inspect.signature(routine).parameters, _first_line(routine.__doc__))
+        for name, routine in routines
+        if inspect.isroutine(routine)
+    ]
     return fill_template(
         "llms.txt.j2",
         about=metadata,
@@ -62,11 +66,6 @@ def _commands() -> list[tuple[str, str]]:
             listed.append((name, _first_line(entry.help)))
 
     return listed
-
-
-def _signature(function) -> tuple[list[str], str]:
-    """Return the parameters and the first sentence of a function."""
-    return list(inspect.signature(function).parameters), _first_line(function.__doc__)
 
 
 def _first_line(text: str | None) -> str:

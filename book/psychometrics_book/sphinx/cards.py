@@ -54,10 +54,6 @@ def _close_card(self, node):
     self.body.append("</a></p>\n")
 
 
-def _nothing(self, node):
-    pass
-
-
 def _write_pages(app, exception):
     """Write the page of each card, which shows the card and leads to its section."""
     if exception or app.builder.name != "html":
@@ -82,8 +78,8 @@ def _find_picture(app, card) -> str:
         return page
 
     for figure in app.env.get_doctree(page).findall(nodes.figure):
-        image = next(iter(figure.findall(nodes.image)), None)
-        if name in figure["ids"] and image is not None:
+        if name in figure["ids"]:
+            image = next(iter(figure.findall(nodes.image)))
             return f"{app.builder.imagedir}/{posixpath.basename(image['uri'])}"
 
     LOGGER.warning("%s: the card has no figure %s; name one of %s.", card["section"], name, page)
@@ -110,7 +106,7 @@ def card_page(card, picture: str, base: str) -> str:
 
 
 def setup(app):
-    app.add_node(share_card, html=(_open_card, _close_card), latex=(_nothing, _nothing))
+    app.add_node(share_card, html=(_open_card, _close_card))
     app.add_directive("share-card", ShareCard)
     app.connect("build-finished", _write_pages)
     return {"parallel_read_safe": True, "parallel_write_safe": True, "version": "1"}

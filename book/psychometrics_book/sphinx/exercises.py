@@ -14,8 +14,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from psychometrics.exceptions import PsychometricsError
 
-from ..exercises import answer as known
-from ..exercises import hints
+from ..exercises import answer, hints
 from ..templating import fill_template
 
 
@@ -27,13 +26,13 @@ class Check(SphinxDirective):
     def run(self):
         name = self.arguments[0]
         try:
-            answer, tolerance = known(name, Path(self.env.srcdir) / "chapters")
+            right, tolerance = answer(name, Path(self.env.srcdir) / "chapters")
         except PsychometricsError as error:
             return [self.state.document.reporter.warning(str(error), line=self.lineno)]
 
         kind = "text"
-        data = {"answer": answer}
-        if not isinstance(answer, str):
+        data = {"answer": right}
+        if not isinstance(right, str):
             kind = "decimal"
             data |= {"tolerance": tolerance, "hints": json.dumps(hints(name))}
 

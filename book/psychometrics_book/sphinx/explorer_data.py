@@ -24,7 +24,6 @@ from scipy.stats import norm
 
 from psychometrics.asking.ask import ask
 from psychometrics.asking.population import readable_names
-from psychometrics.checks import check_choice
 from psychometrics.data import shipped
 from psychometrics.figures import PEOPLE, TRAINED, style
 from psychometrics.measures.beliefs import unpack_bits
@@ -52,7 +51,8 @@ class Explorer:
     alternative : str
         Description of the picture for readers who cannot see it.
     data : callable
-        Returns the data that the script computes from.
+        Returns the data that the script computes from, ready for JSON. Arrays are base64 of their
+        bytes in little-endian order: 32-bit floats or 16-bit counts.
     draw : callable
         Returns the picture that replaces the explorer where scripts are off.
     """
@@ -62,6 +62,15 @@ class Explorer:
     alternative: str
     data: Callable[[], dict]
     draw: Callable[[], Figure]
+
+    def picture(self) -> bytes:
+        """Draw the picture, and return the content of a PNG file."""
+        style()
+        figure = self.draw()
+        file = io.BytesIO()
+        figure.savefig(file, format="png", dpi=110, facecolor="white")
+        plt.close(figure)
+        return file.getvalue()
 
 
 RESPONDENTS = (
@@ -609,63 +618,3 @@ EXPLORERS = {
     name: Explorer(**_TEXTS[name], data=data, draw=draw) for name, (data, draw) in _MADE_BY.items()
 }
 """All explorers, by the name in the directive ``explorer``."""
-
-
-def explorer_data(name: str) -> dict:
-    """Return the data that an explorer's script computes from, ready for JSON.
-
-    Parameters
-    ----------
-    name : str
-        One of :data:`EXPLORERS`.
-
-    Returns
-    -------
-    dict
-        Arrays are base64 of their bytes in little-endian order: 32-bit floats or 16-bit counts.
-
-    Raises
-    ------
-    ParameterError
-        There is no such explorer.
-
-    Examples
-    --------
-    >>> explorer_data("item-curve")["presets"][0]["difficulty"]
-    0.0
-    """
-    check_choice(EXPLORERS, explorer=name)
-    return EXPLORERS[name].data()
-
-
-def explorer_picture(name: str) -> bytes:
-    """Draw the picture that replaces an explorer where scripts are off.
-
-    Parameters
-    ----------
-    name : str
-        One of :data:`EXPLORERS`.
-
-    Returns
-    -------
-    bytes
-        The content of a PNG file.
-
-    Raises
-    ------
-    ParameterError
-        There is no such explorer.
-
-    Examples
-    --------
-    >>> explorer_picture("item-curve")[1:4]
-    b'PNG'
-    """
-    check_choice(EXPLORERS, explorer=name)
-    style()
-    figure = EXPLORERS[name].draw()
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=110, facecolor="white")
-    plt.close(figure)
-
-    return file.getvalue()

@@ -8,19 +8,19 @@ Python appears instead.
 from __future__ import annotations
 
 import json
-import math
+from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.osutil import relative_uri
 
+from psychometrics.checks import check_choice
 from psychometrics.exceptions import ParameterError
 
 from ..templating import fill_template
-from .explorer_data import EXPLORERS, explorer_data, explorer_picture
+from .explorer_data import EXPLORERS
 
 FOLDER = "_static/explorers"
 
@@ -53,34 +53,24 @@ def data_text(name: str, data: dict) -> str:
     >>> data_text("own", {"share": np.float32("nan"), "packed": "NaN0", "text": "</script>"})
     '{"packed":"NaN0","share":null,"text":"\\\\u003c/script>"}'
     """
-    values = _without_missing(data, f"explorer {name}")
-    text = json.dumps(values, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    text = json.dumps(data, default=_plain)
+    values = json.loads(text, parse_constant=partial(_constant, name))
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"))
     return text.replace("<", "\\u003c")
 
 
-def _without_missing(value, place: str):
-    """Return a value as JSON knows it, with None wherever a value is missing."""
-    if isinstance(value, dict):
-        return {key: _without_missing(entry, f"{place}, {key}") for key, entry in value.items()}
+def _plain(value):
+    """Return an array or a number of NumPy as JSON knows it."""
+    return None if value is pd.NA else value.tolist()
 
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
 
-    if isinstance(value, (list, tuple)):
-        return [_without_missing(entry, f"{place}, {i}") for i, entry in enumerate(value)]
-
-    if pd.isna(value):
-        return None
-
-    if isinstance(value, np.generic):
-        value = value.item()
-
-    if isinstance(value, float) and math.isinf(value):
+def _constant(explorer: str, constant: str) -> None:
+    """Return None for NaN, a missing number."""
+    if constant != "NaN":
         raise ParameterError(
-            f"{place}: the number is infinite, which JSON cannot express; give a finite one or NaN."
+            f"explorer {explorer}: a number is infinite, which JSON cannot express; give a finite "
+            "one or NaN."
         )
-
-    return value
 
 
 class ExplorerBox(SphinxDirective):
@@ -95,16 +85,17 @@ class ExplorerBox(SphinxDirective):
             return []
 
         try:
-            data = data_text(name, explorer_data(name))
+            check_choice(EXPLORERS, explorer=name)
+            explorer = EXPLORERS[name]
+            data = data_text(name, explorer.data())
         except ParameterError as error:
             return [self.state.document.reporter.warning(str(error), line=self.lineno)]
 
         file = Path(app.outdir, FOLDER, f"{name}.png")
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(explorer_picture(name))
+        file.write_bytes(explorer.picture())
         here = app.builder.get_target_uri(self.env.docname)
         picture = relative_uri(here, f"{FOLDER}/{name}.png")
-        explorer = EXPLORERS[name]
         html = fill_template(
             "box.html.j2", name=name, title=f"Try it: {explorer.title}", hint=explorer.hint,
             data=data, picture=picture, alternative=explorer.alternative,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
+from importlib.util import resolve_name
 from pathlib import Path
 
 import networkx as nx
@@ -53,7 +54,7 @@ def rooms(package: Path = PACKAGE) -> dict[str, Room]:
         room = house.setdefault(parts[0], Room(parts[0]))
         room.files += 1
         room.lines += len(source.splitlines())
-        room.imports |= _imported(tree, ("psychometrics", *parts), lazy)
+        room.imports |= _imported(tree, ".".join(("psychometrics", *parts[:-1])), lazy)
 
         if len(parts) == 1 or parts[1:] == ("__init__",):
             room.purpose = (ast.get_docstring(tree) or "").partition("\n")[0]
@@ -66,12 +67,8 @@ def rooms(package: Path = PACKAGE) -> dict[str, Room]:
 
 def _lazy_names(package: Path) -> dict[str, str]:
     """Return the room of each name that the package's front door offers."""
-    stub = package / "__init__.pyi"
-    if not stub.is_file():
-        return {}
-
     names = {}
-    for node in ast.parse(stub.read_text(encoding="utf-8")).body:
+    for node in ast.parse((package / "__init__.pyi").read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom):
             for alias in node.names:
                 names[alias.asname or alias.name] = (node.module or alias.name).partition(".")[0]
@@ -79,9 +76,8 @@ def _lazy_names(package: Path) -> dict[str, str]:
     return names
 
 
-def _imported(tree: ast.Module, parts: tuple[str, ...], lazy: dict[str, str]) -> set[str]:
-    """Return the rooms that one file imports, anywhere in the file."""
-    folder = parts[:-1]
+def _imported(tree: ast.Module, folder: str, lazy: dict[str, str]) -> set[str]:
+    """Return the rooms that a file of a folder imports, anywhere in the file."""
     imported = set()
     front = set()  # names under which the file knows the package itself
 
@@ -93,11 +89,11 @@ def _imported(tree: ast.Module, parts: tuple[str, ...], lazy: dict[str, str]) ->
                     front.add(alias.asname or alias.name)
 
         elif isinstance(node, ast.ImportFrom):
-            base = folder[: len(folder) - node.level + 1] if node.level else ()
-            full = [*base, *(node.module or "").split(".")] if node.module else [*base]
-            if full[:1] == ["psychometrics"]:
-                names = [alias.name for alias in node.names]
-                imported |= {full[1]} if len(full) > 1 else {lazy.get(name, name) for name in names}
+            module = resolve_name("." * node.level + (node.module or ""), folder)
+            if module == "psychometrics":
+                imported |= {lazy.get(alias.name, alias.name) for alias in node.names}
+            elif module.startswith("psychometrics."):
+                imported.add(module.split(".")[1])
 
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and getattr(node.value, "id", None) in front:

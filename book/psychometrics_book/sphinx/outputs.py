@@ -75,7 +75,7 @@ def setup(app):
     app.add_role("num", Number())
     app.add_enumerable_node(captioned_table, "table", html=(_open_table, _close_table))
     app.add_node(table_region, html=(_open_region, _close_region))
-    app.add_node(figure_image, html=(_image, _nothing))
+    app.add_node(figure_image, html=(_image, None))
     app.add_transform(Outputs)
     return {"parallel_read_safe": True, "parallel_write_safe": True, "version": "1"}
 
@@ -246,7 +246,7 @@ def _with_captions(notebook):
     cells = []
     for entry in notebook["cells"]:
         for cell in _one_by_one(entry):
-            for record in _shown(cell):
+            for record in filter(None, _records(cell.get("outputs", []))):
                 cell["source"] = without_caption(cell["source"], record)
                 if record["name"].startswith("tab-"):
                     cell["metadata"]["table"] = record
@@ -291,10 +291,6 @@ def _one_by_one(cell):
         name = f"{cell.get('id', 'cell')}-{place}"
         yield cell | {"id": name, "source": "# shown by the cell above",
                       "metadata": metadata, "outputs": outputs}  # fmt: skip
-
-
-def _shown(cell):
-    return [about for about in _records(cell.get("outputs", [])) if about]
 
 
 def _records(outputs):
@@ -392,10 +388,6 @@ def _image(self, node):
         f'<img class="drawn dark-light" src="{address}" alt="{alt}" width="{node["width"]}" '
         f'height="{node["height"]}" loading="lazy">'
     )
-
-
-def _nothing(self, node):
-    pass
 
 
 def _first_sentence(text):

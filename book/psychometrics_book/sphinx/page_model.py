@@ -13,8 +13,6 @@ import inspect
 import json
 import logging
 import os
-import shutil
-import subprocess
 import warnings
 from pathlib import Path
 
@@ -179,13 +177,7 @@ def _registry() -> str:
     """Return the address of the npm registry that this machine is set up for."""
     names = ("npm_config_registry", "NPM_CONFIG_REGISTRY")
     address = next((os.environ[name] for name in names if os.environ.get(name)), "")
-    npm = shutil.which("npm")
-    if npm and not address:
-        command = [npm, "config", "get", "registry"]
-        address = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-
-    address = address.strip().rstrip("/")
-    return address if address.startswith("http") else "https://registry.npmjs.org"
+    return address.rstrip("/") or "https://registry.npmjs.org"
 
 
 def _fetched() -> list[Path]:

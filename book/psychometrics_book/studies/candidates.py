@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from psychometrics.checks import check_flags
 from psychometrics.exceptions import ParameterError
 from psychometrics.questionnaires import Questionnaire, load_questionnaire
 
-# Hypotheses that fit any premise in the first person.
-_HYPOTHESES = ("This is {intensifier} true of me.",)
+# A hypothesis that fits any premise in the first person.
+_HYPOTHESIS = "This is {intensifier} true of me."
+# Number of questionnaires that are drawn at random from the candidates, for the held-out half.
+_DRAWS = 3
 
 
 @dataclass(frozen=True)
@@ -46,18 +47,16 @@ class _Wording:
         return re.sub(r" ?{intensifier}", "", text.replace("{term}", term)).strip()
 
 
-def wordings(questionnaire: Questionnaire, rules: bool = True) -> pd.DataFrame:
+def wordings(questionnaire: Questionnaire) -> pd.DataFrame:
     """List each template's candidates: the questionnaire's own and those made by rules.
 
-    The rules do not change the item's own words. They add hypotheses that fit any premise
-    (``_HYPOTHESES``), and move the intensifier to the end of the hypothesis.
+    The rules do not change the item's own words. They add a hypothesis that fits any premise, and
+    move the intensifier to the end of the hypothesis.
 
     Parameters
     ----------
     questionnaire : Questionnaire, name or path
         The questionnaire; its items list wordings under ``candidates``.
-    rules : bool
-        Whether to add candidates that the rules generate.
 
     Returns
     -------
@@ -73,7 +72,6 @@ def wordings(questionnaire: Questionnaire, rules: bool = True) -> pd.DataFrame:
     >>> table.loc[table["rule"] == "end", "hypothesis"].iloc[0]
     'It happened to me {intensifier}.'
     """
-    check_flags(rules=rules)
     questionnaire = load_questionnaire(questionnaire, texts=False)
     rows = []
     for item in questionnaire.items:
@@ -87,8 +85,8 @@ def wordings(questionnaire: Questionnaire, rules: bool = True) -> pd.DataFrame:
                 options += [("listed", other, hypothesis) for other in candidate.premises]
                 options += [("listed", premise, other) for other in candidate.hypotheses]
 
-            if rules and "{intensifier}" in hypothesis and "{term}" in premise:
-                options += [("hypothesis", premise, other) for other in _HYPOTHESES]
+            if "{intensifier}" in hypothesis and "{term}" in premise:
+                options.append(("hypothesis", premise, _HYPOTHESIS))
                 options.append(("end", premise, _at_end(hypothesis)))
 
             seen = set()
@@ -183,27 +181,25 @@ def _intensifier_lists(questionnaire: Questionnaire) -> list[tuple | None]:
     return [None] if has_levels_by_item else [None, *questionnaire.candidates]
 
 
-def _drawn_by_chance(questionnaire, allowed: dict, pools: dict, draws: int, seed: int) -> list:
-    """Return questionnaires whose prompts are drawn at random from the allowed candidates."""
+def _drawn_by_chance(questionnaire, allowed: dict, pools: dict, seed: int) -> list:
+    """Return questionnaires whose prompts are drawn at random from the allowed candidates.
+
+    They use the lists of intensifiers in turn.
+    """
     rng = np.random.default_rng(seed)
     results = []
     options = _intensifier_lists(questionnaire)
     start = rng.integers(len(options))
 
-    for number in range(draws):
+    for number in range(_DRAWS):
         levels = options[(start + number) % len(options)]
         entries = []
         for place, candidates in allowed.items():
             entry = candidates[rng.integers(len(candidates))]
             pool = pools[place]
-            source, inverse = (
-                tuple(rng.choice(words, size, replace=False).tolist())
-                for words, size in (
-                    (pool.source, len(entry.source)),
-                    (pool.inverse, len(entry.inverse)),
-                )
-            )
-            entry = replace(entry, source=source, inverse=inverse)
+            source = rng.choice(pool.source, len(entry.source), replace=False)
+            inverse = rng.choice(pool.inverse, len(entry.inverse), replace=False)
+            entry = replace(entry, source=tuple(source.tolist()), inverse=tuple(inverse.tolist()))
             entries.append(_with_levels(entry, levels))
 
         results.append(_built_of(questionnaire, entries, levels, f"{questionnaire.id}-candidates"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from psychometrics.measures.validity import silhouettes
 from psychometrics.models.sources import base_path
 from psychometrics.modes import load_respondent
 from psychometrics.nulls.respondents import null_answers
+from psychometrics.questionnaires import Questionnaire
 from psychometrics.questionnaires.prompts import prompts
 
 from .candidates import _intensifier_lists, _pool_of, _present_wordings, _with_levels, _Wording
@@ -24,22 +25,23 @@ from .sentence_encoders import load_sentence_encoder
 
 # How far a candidate may fall below the prompt it replaces; set before any measurement.
 TOLERANCE = 0.05
+# Number of null respondents on each family's base.
+_NULLS = 24
 # Terms of each kind for comparing wordings; using so few saves a third of the requests.
 _FEW = 2
 _OF_TERMS = ("similarity", "acceptability", "opposition")
 _ASKED = ["item_id", "polarity", "term", "intensifier"]
 
 
+@dataclass
 class _Choice:
     """Measure candidates on the first half of the respondents and on null respondents."""
 
-    def __init__(self, questionnaire, respondents, nulls, bases, seed, asking) -> None:
-        self.questionnaire = questionnaire
-        self.respondents = respondents
-        self.asking = asking
-        self.nulls = nulls
-        self.bases = bases
-        self.seed = seed
+    questionnaire: Questionnaire
+    respondents: Sequence
+    bases: Sequence[str]
+    seed: int
+    asking: dict
 
     def cubes(self, entries: list[_Wording], levels) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return P(entailment) of each entry, shape (R, T, L), for respondents and for nulls."""
@@ -49,8 +51,9 @@ class _Choice:
             name, why = next(iter(real.attrs["summary"]["failed"].items()))
             raise RespondentError(f"{name} did not answer ({why}): leave this respondent out.")
 
-        null = {"respondents": self.nulls, "seed": self.seed}
-        null_tables = [null_answers(pool, base=base, **null) for base in self.bases]
+        null_tables = [
+            null_answers(pool, respondents=_NULLS, base=base, seed=self.seed) for base in self.bases
+        ]
         table = prompts(pool)
         by_kind = []
         self.names = []

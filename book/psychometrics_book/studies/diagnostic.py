@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from psychometrics.asking.population import population
-from psychometrics.checks import check_choice, check_flags
+from psychometrics.checks import check_choice
 from psychometrics.data import NLI_LABELS, fetch
 from psychometrics.exceptions import ParameterError, RespondentError
 from psychometrics.modes import identify, mode_named
@@ -114,7 +114,6 @@ def item_table(sentences: bool = False) -> pd.DataFrame:
     >>> len(item_table())
     812
     """
-    check_flags(sentences=sentences)
     table = _read("items.csv").set_index("item_id")
     label = pd.Categorical(table["label"], categories=NLI_LABELS)
     table = table.assign(label=label, pair=table.index // 2)
@@ -287,27 +286,27 @@ def ask_diagnostic(
     elif isinstance(respondents, Path) or hasattr(respondents, "answer"):
         respondents = [respondents]
 
-    who = []
-    rows = {}
-    errors = {}
-    for one in respondents:  # check all before asking the first
-        try:
-            identity = one.identity if hasattr(one, "answer") else identify(one, dtype="float32")
-            who.append((identity["respondent_id"], identity, one))
-        except RespondentError as error:
-            errors[str(one)] = error
-
-    names = [name for name, *_ in who]
-    if not (names or errors) or len(set(names)) < len(names):
+    respondents = list(respondents)
+    names = [str(respondent) for respondent in respondents]
+    if not names or len(set(names)) < len(names):
         got = ", ".join(names) or "none"
         raise RespondentError(f"Name at least one respondent, and each only once; got {got}.")
 
     table = item_table(sentences=True)
     right = table["label"].map(NLI_LABELS.index).to_numpy()
-    with Progress(unit="item", disable=not progress, pairs=len(who), total=0) as bar:
-        for name, *respondent in who:
+    rows = {}
+    errors = {}
+    with Progress(unit="item", disable=not progress, pairs=len(names), total=0) as bar:
+        for respondent in respondents:
+            name = str(respondent)
             try:
-                chances = _asked_now(table, *respondent, store, bar)
+                if hasattr(respondent, "answer"):
+                    identity = respondent.identity
+                else:
+                    identity = identify(respondent, dtype="float32")
+
+                name = identity["respondent_id"]
+                chances = _asked_now(table, identity, respondent, store, bar)
                 if np.isnan(chances).any():
                     raise RespondentError(
                         f"{name} has two outputs, but the diagnostic needs three: leave it out."
@@ -355,7 +354,6 @@ def _read(name: str) -> pd.DataFrame:
 
 def _models(live: bool) -> pd.DataFrame:
     """Return the models, with their answers as text."""
-    check_flags(live=live)
     return _read("live.csv.gz" if live else "models.csv.gz").set_index("respondent_id")
 
 

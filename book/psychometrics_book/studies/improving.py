@@ -34,8 +34,6 @@ from psychometrics.questionnaires.prompts import prompts
 from .candidates import _built_of, _check_candidates, _drawn_by_chance, _present_wordings, wordings
 from .choosing import TOLERANCE, _Choice
 
-# Greatest number of draws and of null respondents.
-_MOST = 10_000
 _BASES = {"MiniLM": "embedded", "SmolLM2": "smollm2"}
 _HEAD = (Path(__file__).parent / "templates" / "improved.yaml").read_text(encoding="utf-8")
 
@@ -67,23 +65,15 @@ class _Improved:
     split: pd.DataFrame
     seed: int = 1
 
-    def write(
-        self, path: str | Path, report: str | Path | None = None, date: str | None = None
-    ) -> Path:
+    def write(self, path: str | Path, report: str | Path) -> None:
         """Write the questionnaire, with its provenance, to a file of its own.
 
         Parameters
         ----------
         path : str or Path
             A new file; its name without ``.yaml`` becomes the questionnaire's id.
-        report : str or Path, optional
+        report : str or Path
             A new file for the table of candidates (CSV).
-        date : str, optional
-            Date in the comment at the top of the file; by default today's date.
-
-        Returns
-        -------
-        Path
 
         Raises
         ------
@@ -95,23 +85,18 @@ class _Improved:
         content = self.questionnaire.model_dump(mode="json", exclude_defaults=True)
         content |= {"id": path.stem}
         halves = self.split.groupby("half")["respondent_id"].agg(", ".join)
-        date = date or datetime.date.today().isoformat()
-        questionnaire_id = self.silhouettes["questionnaire"].iloc[0]
         head = _HEAD.format(
-            of=questionnaire_id,
+            of=self.silhouettes["questionnaire"].iloc[0],
             chose=halves["chosen on"],
             out=halves["held out"],
-            date=date,
+            date=datetime.date.today().isoformat(),
             seed=self.seed,
             limit=TOLERANCE,
         )
         body = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
 
         write_text(path, head + body)
-        if report is not None:
-            write_csv(self.candidates, Path(report).expanduser(), decimals=4)
-
-        return path
+        write_csv(self.candidates, Path(report).expanduser(), decimals=4)
 
 
 def _halves(respondents: Sequence[str], seed: int = 1) -> pd.DataFrame:
@@ -159,9 +144,6 @@ def _halves(respondents: Sequence[str], seed: int = 1) -> pd.DataFrame:
 def improve(
     questionnaire: str | Path | Questionnaire,
     respondents: str | Sequence = "encoders",
-    rules: bool = True,
-    draws: int = 3,
-    nulls: int = 24,
     seed: int = 1,
     **asking: object,
 ) -> _Improved:
@@ -180,17 +162,11 @@ def improve(
     Parameters
     ----------
     questionnaire : Questionnaire, name or path
-        A questionnaire that lists ``candidates``, or one for which the rules generate candidates.
+        A questionnaire that lists ``candidates``, or one for which rules generate candidates (see
+        :func:`wordings`).
     respondents : str or sequence
         At least four respondents, as :func:`psychometrics.asking.ask` takes them; by default the
         package's encoders, since their weights are always installed.
-    rules : bool
-        Whether rules also generate candidates (see :func:`wordings`).
-    draws : int
-        Number of questionnaires that are drawn at random from the candidates and put to the
-        held-out half; they use the lists of intensifiers in turn.
-    nulls : int
-        Number of null respondents on each family's base.
     seed : int
         Seed of the halves and of the random prompts.
     **asking
@@ -203,8 +179,8 @@ def improve(
     Raises
     ------
     ParameterError
-        There are too few respondents, no candidates or no draws, or a template has at most one term
-        of each kind.
+        There are too few respondents or no candidates, or a template has at most one term of each
+        kind.
     QuestionnaireError
         The questionnaire has no templates.
     RespondentError
@@ -216,24 +192,25 @@ def improve(
     terms; Hastie, Tibshirani and Friedman (2009), section 7.10.2, for testing each choice on
     held-out data.
     """
-    check_numbers(seed=seed, draws=draws, nulls=nulls)
-    if nulls < 2 or max(draws, nulls) > _MOST:
-        raise ParameterError(f"nulls must be 2 or more, draws and nulls at most {_MOST}.")
-
+    check_numbers(seed=seed)
     names = population(respondents) if isinstance(respondents, str) else list(respondents)
     _halves([str(name) for name in names])  # refuse too few respondents before opening one
     questionnaire = load_questionnaire(questionnaire)
     prompts(questionnaire)  # refuse a questionnaire without prompts
-    table = wordings(questionnaire, rules)
+    table = wordings(questionnaire)
     _check_candidates(questionnaire, table)
 
     asking = asking | {"dtype": None if asking.get("dtype") == "auto" else asking.get("dtype")}
-    split = _halves([_label(name, asking["dtype"]) for name in names], seed)
+    identities = [
+        name.identity if hasattr(name, "answer") else identify(name, dtype=asking["dtype"])
+        for name in names
+    ]
+    split = _halves([identity["respondent_id"] for identity in identities], seed)
     chose = [name for name, half in zip(names, split["half"], strict=True) if half == "chosen on"]
     second = [name for name, half in zip(names, split["half"], strict=True) if half == "held out"]
     bases = list(dict.fromkeys(_BASES.get(family, "embedded") for family in split["family"]))
 
-    choice = _Choice(questionnaire, chose, nulls, bases, seed, asking)
+    choice = _Choice(questionnaire, chose, bases, seed, asking)
     levels, of_intensifiers = choice.intensifiers()
     chosen, allowed, of_wordings = choice.wording(table, levels)
     finals, pools, of_terms = choice.terms(chosen, levels)
@@ -241,10 +218,9 @@ def improve(
     candidates.insert(0, "questionnaire", questionnaire.id)
 
     better = _built_of(questionnaire, finals, levels, f"{questionnaire.id}_improved")
-    by_chance = _drawn_by_chance(questionnaire, allowed, pools, draws, seed)
+    by_chance = _drawn_by_chance(questionnaire, allowed, pools, seed)
     frames = [
-        _held_out_silhouettes(questionnaire, better, second, asking),
-        _silhouettes_by_chance(by_chance, second, asking),
+        _held_out_silhouettes(questionnaire, better, by_chance, second, asking),
         choice.silhouettes(_present_wordings(questionnaire), None).assign(prompts="present"),
         choice.silhouettes(finals, levels).assign(prompts="improved"),
     ]
@@ -288,7 +264,7 @@ def held_out(found: pd.DataFrame, by: Sequence[str] = ("questionnaire",)) -> pd.
     Raises
     ------
     ParameterError
-        A column or a kind of prompts is missing, or a respondent occurs twice.
+        A column is missing, or a respondent occurs twice.
 
     Examples
     --------
@@ -302,10 +278,6 @@ def held_out(found: pd.DataFrame, by: Sequence[str] = ("questionnaire",)) -> pd.
     check_names(by=by)
     keys = ["questionnaire", "item_id", "half", "respondent_id", "prompts"]
     check_columns(found, [*keys, *by], ["silhouette"], once=keys)
-    missing = {"present", "improved", "chance"} - set(found["prompts"])
-
-    if missing:
-        raise ParameterError(f"found: no '{min(missing)}' prompts; pass improve()'s silhouettes.")
     wide = found.pivot_table("silhouette", ["half", *by, "respondent_id"], "prompts", sort=False)
     wide["gain"] = wide["improved"] - wide["present"]
     wide["over_chance"] = wide["improved"] - wide["chance"]
@@ -321,7 +293,7 @@ def held_out(found: pd.DataFrame, by: Sequence[str] = ("questionnaire",)) -> pd.
     return table.assign(gain_chosen_on=chose, n=parts.size()).reset_index()
 
 
-def check_new(path: str | Path, report: str | Path | None = None) -> None:
+def check_new(path: str | Path, report: str | Path) -> None:
     """Refuse a path that an improved questionnaire cannot be written to, before asking anyone.
 
     Parameters
@@ -337,7 +309,7 @@ def check_new(path: str | Path, report: str | Path | None = None) -> None:
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*\.yaml", Path(path).name):
         raise ParameterError(f"{path}: use lower-case letters, digits, - and _, then .yaml.")
 
-    for file in filter(None, (path, report)):
+    for file in (path, report):
         place = Path(file).expanduser()
         if place.exists():
             raise ParameterError(f"{file} exists and is not overwritten: name another file.")
@@ -348,31 +320,17 @@ def check_new(path: str | Path, report: str | Path | None = None) -> None:
 
 
 def _held_out_silhouettes(
-    questionnaire: Questionnaire, better: Questionnaire, respondents: Sequence, asking: dict
+    questionnaire: Questionnaire,
+    better: Questionnaire,
+    by_chance: Sequence[Questionnaire],
+    respondents: Sequence,
+    asking: dict,
 ) -> pd.DataFrame:
-    """Return the silhouettes of the present and the improved prompts."""
+    """Return silhouettes of the present and the improved prompts, and means of the random ones."""
     pool = better.model_copy(update={"id": f"{questionnaire.id}-candidates"})
     widths = term_silhouettes(pss(ask([questionnaire, pool], respondents, **asking)))
-    prompts_of = {questionnaire.id: "present", pool.id: "improved"}
+    kinds = widths["questionnaire"].map({questionnaire.id: "present", pool.id: "improved"})
 
-    return widths.assign(prompts=widths["questionnaire"].map(prompts_of))
-
-
-def _silhouettes_by_chance(
-    questionnaires: Sequence[Questionnaire], respondents: Sequence, asking: dict
-) -> pd.DataFrame:
-    """Return the mean silhouettes of questionnaires with randomly drawn prompts."""
-    widths = pd.concat(
-        term_silhouettes(pss(ask(questionnaire, respondents, **asking)))
-        for questionnaire in questionnaires
-    )
-    means = widths.groupby(["respondent_id", "item_id"], sort=False)["silhouette"].mean()
-
-    return means.reset_index().assign(prompts="chance")
-
-
-def _label(respondent: object, dtype: str | None) -> str:
-    """Return the name that a respondent has in the answers: for a path, the folder's name."""
-    if hasattr(respondent, "answer"):
-        return respondent.identity["respondent_id"]
-    return identify(respondent, dtype=dtype)["respondent_id"]
+    drawn = pd.concat(term_silhouettes(pss(ask(each, respondents, **asking))) for each in by_chance)
+    means = drawn.groupby(["respondent_id", "item_id"], sort=False)["silhouette"].mean()
+    return pd.concat([widths.assign(prompts=kinds), means.reset_index().assign(prompts="chance")])

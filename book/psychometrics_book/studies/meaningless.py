@@ -6,11 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from psychometrics.checks import check_numbers
 from psychometrics.models.loading import quietly
 from psychometrics.models.sources import base_path, find
 from psychometrics.questionnaires import Questionnaire
-from psychometrics.questionnaires.answers import check_loaded
 
 
 def null_model(folder: str | Path, seed: int = 0) -> Path:
@@ -79,8 +77,6 @@ def shuffle_words(questionnaire: Questionnaire, seed: int = 0) -> Questionnaire:
     >>> len(shuffle_words(mini).items[0].text.split()) == len(mini.items[0].text.split())
     True
     """
-    check_loaded([questionnaire])
-    check_numbers(seed=seed)
     rng = np.random.default_rng(seed)
     items = []
     for item in questionnaire.items:

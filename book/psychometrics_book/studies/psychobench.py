@@ -10,7 +10,7 @@ import pandas as pd
 from scipy import stats
 from statsmodels.stats.oneway import anova_generic
 
-from psychometrics.checks import check_choice, check_numbers
+from psychometrics.checks import check_choice
 from psychometrics.measures.norms import (
     PAPER_LEVEL,
     compare_means,
@@ -130,7 +130,6 @@ def claim_findings(draws: int = 100, seed: int = 0, level: float = PAPER_LEVEL) 
     >>> bool(found.loc["psychobench-lying", "value"] > 1)
     True
     """
-    check_numbers(draws=draws, seed=seed)
     path = data_dir() / "norms" / "psychobench_statistics.csv"
     claims = pd.read_csv(path, index_col="claim_id", keep_default_na=False).to_dict("index")
     values = _statistics(claims, _published(), level)

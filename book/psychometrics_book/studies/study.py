@@ -236,7 +236,13 @@ file or directory); name a readable file.
     if not answers:
         raise ParameterError(f"{path}: no respondent answered. {' '.join(failed.values())}")
     loaded = study.load_questionnaires(folder)
-    scored = pd.concat([_scored(answered) for answered in answers], ignore_index=True)
+    scores = [
+        item_scores(answered.drop(columns="_combination")).assign(
+            _combination=answered["_combination"].iloc[0]
+        )
+        for answered in answers
+    ]
+    scored = pd.concat(scores, ignore_index=True)
     makers = {"scores": _scores, "expectations": _expectations, "effects": _effects}
     assessed = functools.cache(partial(_assess_respondents, folder, store, answers, study, loaded))
     makers |= {"reliability": _reliability, "evidence": lambda *_: _evidence(*assessed())}
@@ -259,7 +265,6 @@ def _answers(
     study: Study, path: Path, store, progress: bool, failed: dict, limits: dict, table: dict | None
 ) -> Iterator[pd.DataFrame]:
     """Return each combination's answers, by seed, and add failures to ``failed``."""
-    budget = limits.get("max_cost")
     loaded = study.load_questionnaires(path.parent)
     who = study.list_respondents(path.parent)
     if study.reads_answers:
@@ -272,7 +277,7 @@ def _answers(
         settings = dict(chosen) | ({"seed": seed} if study.seeds != (0,) else {})
         words = _words(settings) if settings else "as it is"
         settings |= {"progress": progress, "failures": None if limits.get("dry_run") else failures}
-        settings |= limits | ({} if budget is None else {"max_cost": budget})
+        settings |= limits
 
         try:
             with warnings.catch_warnings():
@@ -283,7 +288,10 @@ def _answers(
             continue
 
         summary = answers.attrs["summary"]
-        budget = None if budget is None else max(0.0, budget - summary.get("cost", 0.0))
+        if limits.get("max_cost") is not None:
+            remaining = max(0.0, limits["max_cost"] - summary.get("cost", 0.0))
+            limits = limits | {"max_cost": remaining}
+
         failed |= {f"{name}, {words}": reason for name, reason in summary["failed"].items()}
         answers = answers.assign(_combination=json.dumps(chosen))
         answers.attrs = {"summary": summary}
@@ -325,11 +333,6 @@ def _is_value(cell: object, value: object) -> bool:
         return float(cell) == float(value)
     except (TypeError, ValueError):
         return str(cell).strip().casefold() == str(value).casefold()
-
-
-def _scored(answers: pd.DataFrame) -> pd.DataFrame:
-    items = item_scores(answers.drop(columns="_combination"))
-    return items.assign(_combination=answers["_combination"].iloc[0])
 
 
 def _own(scored: pd.DataFrame, questionnaire: Questionnaire, chosen: dict) -> pd.DataFrame:
@@ -435,12 +438,12 @@ def _plan(study: Study, power: list[float], record: dict, changed: list[str]) ->
         expectation = f"{e.says} ({_words(e.of)} {e.expect} than {_words(e.than)})"
         rows[f"expectation {number}"] = expectation
 
+    basis = (
+        "simulated for the smallest effect, with the interval of the report; respondents shift all "
+        f"items by SD {planned.spread_of_respondents or 0:g}, and ways of asking by SD "
+        f"{planned.spread_of_ways:g}"
+    )
     for number, share in enumerate(power, start=1):
-        basis = "simulated for the smallest effect, with the interval of the report; respondents "
-        basis += (
-            f"shift all items by SD {planned.spread_of_respondents or 0:g}, and ways of asking "
-        )
-        basis += f"by SD {planned.spread_of_ways:g}"
         rows[f"power of expectation {number}"] = f"{share:.0%}, {basis}"
 
     stated = {name: value for name, value in rows.items() if value not in (None, "")}
@@ -490,7 +493,6 @@ def _expectations(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFr
     questionnaires = {questionnaire.id: questionnaire for questionnaire in loaded}
     planned = study.planned
     rows = []
-    expected = [e.expect for e in planned.expectations]
 
     for e in planned.expectations:
         questionnaire = questionnaires[e.questionnaire]
@@ -507,14 +509,13 @@ def _expectations(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFr
         table["p corrected"] = adjust(table["p"], planned.correction)
 
     tested = table["p corrected" if "p corrected" in table else "p"]
-    stated = planned.model_fields_set & {"alpha", "correction"}
-    significant = tested < planned.alpha if stated else np.full(len(table), True)
-    return table.assign(
-        verdict=[
-            _verdict(row, side, bool(sure), planned.smallest_effect)
-            for (_, row), side, sure in zip(table.iterrows(), expected, significant, strict=True)
-        ]
-    )
+    has_level = bool(planned.model_fields_set & {"alpha", "correction"})
+    significant = (tested < planned.alpha) | (not has_level)
+    verdicts = []
+    for e, (place, row) in zip(planned.expectations, table.iterrows(), strict=True):
+        verdicts.append(_verdict(row, e.expect, significant[place], planned.smallest_effect))
+
+    return table.assign(verdict=verdicts)
 
 
 def _verdict(row: pd.Series, expected: str, significant: bool, smallest: float | None) -> str:
@@ -593,9 +594,8 @@ def _reliability(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFra
     few = f"fewer than {ENOUGH_RESPONDENTS}: too few for a conclusion"
     table.loc[table["n"] < ENOUGH_RESPONDENTS, "note"] = few
     table.loc[too_few, "note"] = f"not printed: fewer than {FEWEST_RESPONDENTS}"
-    names = {"title": "scale", "n": "respondents"}
-
-    return table[["title", "n", "alpha", "low", "high", "note"]].rename(columns=names)
+    columns = ["title", "n", "alpha", "low", "high", "note"]
+    return table[columns].rename(columns={"title": "scale", "n": "respondents"})
 
 
 def _evidence(assessments: dict[str, Assessment], failures: dict[str, str]) -> pd.DataFrame:

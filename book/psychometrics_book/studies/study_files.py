@@ -5,16 +5,14 @@ from __future__ import annotations
 import datetime
 import itertools
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field
 
 from psychometrics.asking.population import population
-from psychometrics.checks import check_kinds
 from psychometrics.endpoints.secrets import refuse_secrets
 from psychometrics.exceptions import ParameterError, PsychometricsError, QuestionnaireError
 from psychometrics.measures.intervals import mean_interval
@@ -219,7 +217,8 @@ def load_study(path: str | Path, was_run: bool = False) -> Study:
     Raises
     ------
     ParameterError
-        The file cannot be read, or refers to unknown parts; the message lists every mistake.
+        The file cannot be read, or refers to unknown parts. The message lists every mistake in the
+        form of the file or, once there is none, in what its parts refer to.
 
     Examples
     --------
@@ -229,7 +228,6 @@ def load_study(path: str | Path, was_run: bool = False) -> Study:
     psychometrics.exceptions.ParameterError: nowhere.yaml: cannot be read (No such \
 file or directory); name a readable file.
     """
-    check_kinds(locals(), {"path": str | Path, "was_run": bool})
     path = Path(path)
 
     try:
@@ -240,19 +238,14 @@ file or directory); name a readable file.
     if isinstance(content, dict) and isinstance(content.get("planned"), dict):
         content["planned"]["date"] = str(content["planned"].get("date", ""))
 
-    lines = []
     try:
         study = parse_part(content, str(path), Study)
-        readable = _Readable(study)
     except QuestionnaireError as error:
-        lines += str(error).splitlines()
-        readable = _right_parts(content)  # to report all other mistakes at once
+        raise ParameterError(str(error)) from None
 
-    if readable is not None:
-        lines += [f"{path}, {line}" for line in _mistakes(readable, path.parent)]
-
-    if lines:
-        raise ParameterError("\n".join(dict.fromkeys(lines)))
+    mistakes = list(dict.fromkeys(_mistakes(study, path.parent)))
+    if mistakes:
+        raise ParameterError("\n".join(f"{path}, {mistake}" for mistake in mistakes))
     if was_run and not _record_path(path).is_file():
         raise ParameterError(f"{path} was not run: psychometrics study run {path}")
 
@@ -292,84 +285,35 @@ def _record_path(path: str | Path) -> Path:
     return Path(path).with_suffix("") / "record.json"
 
 
-@dataclass(frozen=True)
-class _Readable:
-    """The parts of a file that can be checked: all parts, or an invalid file's valid parts."""
-
-    study: Study
-    unknown: frozenset[str] = frozenset()  # keys that are missing or wrong
-    numbers: tuple[int, ...] = ()  # numbers of the expectations in the file
-
-
-def _right_parts(content: object) -> _Readable | None:
-    """Return the valid parts of a file, with placeholders for the other parts."""
-    if not isinstance(content, dict):
-        return None
-
-    right = {}
-    for key in Study.model_fields.keys() & content.keys() - {"planned"}:
-        with suppress(ValidationError):
-            Study.model_validate(_SMALLEST | {key: content[key]})
-            right[key] = content[key]
-
-    unknown = frozenset(_SMALLEST.keys() | content.keys()) - right.keys()
-
-    expectations = {}
-    planned = content.get("planned")
-    listed = planned.get("expectations") if isinstance(planned, dict) else None
-    for number, expectation in enumerate(listed if isinstance(listed, list) else [], start=1):
-        with suppress(ValidationError):
-            expectations[number] = _Expectation.model_validate(expectation)
-
-    planned = _SMALLEST["planned"] | {"expectations": list(expectations.values())}
-    study = Study.model_validate(_SMALLEST | right | {"planned": planned})
-    return _Readable(study, unknown, tuple(expectations))
-
-
-# The required keys of a study; the values replace missing or invalid ones.
-_SMALLEST = {
-    "title": "a title",
-    "question": "a question",
-    "planned": {"date": "2026-01-01"},
-    "questionnaires": ["a questionnaire"],
-    "respondents": ["a respondent"],
-}
-
-
-def _mistakes(file: _Readable, folder: Path) -> list[str]:
-    study = file.study
+def _mistakes(study: Study, folder: Path) -> list[str]:
+    """Return what a study's file refers to and does not exist, one sentence for each mistake."""
     mistakes = []
 
-    def tried(place: str, call) -> object:
+    def tried(place: str, call: Callable) -> object:
         try:
             return call()
         except PsychometricsError as error:
             mistakes.extend(f"{place}: {line}" for line in str(error).splitlines())
 
     questionnaires = {}
-    for name in () if "questionnaires" in file.unknown else study.questionnaires:
-        questionnaire = tried("questionnaires", lambda name=name: load_beside(name, folder))
+    for name in study.questionnaires:
+        questionnaire = tried("questionnaires", partial(load_beside, name, folder))
         if questionnaire is not None:
             questionnaires[questionnaire.id] = questionnaire
 
-    all_known = len(questionnaires) == len(study.questionnaires)
+    mistakes += _mistakes_of_asking(study, folder, tried)
 
-    if not file.unknown & {"mode", "conditions"}:
-        mistakes += _mistakes_of_asking(file, folder, tried)
-
-    numbers = file.numbers or itertools.count(1)
-    for number, expected in zip(numbers, study.planned.expectations, strict=False):
+    for number, expected in enumerate(study.planned.expectations, start=1):
         place = f"planned, expectation {number}"
         questionnaire = questionnaires.get(expected.questionnaire)
-        if questionnaire is None and all_known:
+        if questionnaire is not None and expected.scale:
+            tried(place, partial(questionnaire.scale, expected.scale))
+        elif questionnaire is None and len(questionnaires) == len(study.questionnaires):
             mistakes.append(f"{place}: {expected.questionnaire} is not among the questionnaires.")
-        elif questionnaire is not None and expected.scale:
-            tried(place, lambda q=questionnaire, w=expected: q.scale(w.scale))
 
-        for side in () if "conditions" in file.unknown else (expected.of, expected.than):
-            for name, value in side.items():
-                if value not in study.conditions.get(name, ()):
-                    mistakes.append(f"{place}: {name}={value} is not among the conditions; add it.")
+        for name, value in (*expected.of.items(), *expected.than.items()):
+            if value not in study.conditions.get(name, ()):
+                mistakes.append(f"{place}: {name}={value} is not among the conditions; add it.")
 
         if expected.of == expected.than:
             mistakes.append(f"{place}: 'of' and 'than' are the same; change one.")
@@ -377,30 +321,27 @@ def _mistakes(file: _Readable, folder: Path) -> list[str]:
     return mistakes
 
 
-def _mistakes_of_asking(file: _Readable, folder: Path, tried: Callable) -> list[str]:
+def _mistakes_of_asking(study: Study, folder: Path, tried: Callable) -> list[str]:
     """Return mistakes in seeds; ``tried`` records mistakes in conditions and respondents."""
-    study = file.study
+    has_seeds = study.seeds != (0,)
+    if study.reads_answers and has_seeds:
+        return ["seeds: the runs are in the table of answers; leave seeds out."]
     if study.reads_answers:
-        wrong = study.seeds != (0,) and "seeds" not in file.unknown
-        return ["seeds: the runs are in the table of answers; leave seeds out."] if wrong else []
-
-    for chosen in study.combinations:
-        tried("conditions", lambda chosen=chosen: refuse_secrets(chosen))
-
-    complete, *other_combinations = study.combinations
-    conditions = tried("conditions", lambda: mode_named(study.mode).complete(complete))
-    if conditions is None:
         return []
 
-    for chosen in other_combinations:
-        tried("conditions", lambda chosen=chosen: mode_named(study.mode).complete(chosen))
+    def complete(chosen: dict) -> dict:
+        refuse_secrets(chosen)
+        return mode_named(study.mode).complete(chosen)
 
-    if "respondents" not in file.unknown:
-        # Some respondents in a population's file may fail: the run finds out, and records it.
-        listed = tried("respondents", lambda: study.list_respondents(folder, with_members=False))
-        for name in listed or []:
-            tried("respondents", lambda name=name: identify(name, study.mode, **complete))
+    first, *_ = [tried("conditions", partial(complete, chosen)) for chosen in study.combinations]
+    if first is None:
+        return []
 
-    if study.seeds != (0,) and "seed" not in conditions:
+    # Some respondents in a population's file may fail: the run finds out, and records it.
+    names = tried("respondents", partial(study.list_respondents, folder, with_members=False))
+    for name in names or []:
+        tried("respondents", partial(identify, name, study.mode, **study.combinations[0]))
+
+    if has_seeds and "seed" not in first:
         return [f"seeds: mode {study.mode} does not use them; leave them out."]
     return []

@@ -15,7 +15,6 @@ import pandas as pd
 
 from psychometrics.asking.ask import ask
 from psychometrics.asking.population import FAMILIES, population, population_table
-from psychometrics.checks import check_numbers
 from psychometrics.data import shipped
 from psychometrics.exceptions import PsychometricsError
 from psychometrics.nulls.evidence import (
@@ -160,7 +159,6 @@ def compare(
     >>> found.draws.index.unique("size").tolist()
     ['start', 'quarter', 'matched', 'fourfold']
     """
-    check_numbers(populations=populations, seed=seed)
     scoring = {"score": score, "temperature": temperature}
     loaded = [load_questionnaire(name) for name in (*REAL, *PLACEBOS)]
     answers = ask(loaded, respondents, dtype=dtype, progress=False)
