@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import psychometrics as pm
 from psychometrics.exceptions import ParameterError
-from psychometrics.measures import bias, reliability, styles
+from psychometrics.measures import bias, printed, reliability, styles
 from psychometrics.questionnaires import load_questionnaire
 from tests.test_scoring import own_questionnaire
 

@@ -78,8 +78,13 @@ def hurtful(rows: Sequence[Sequence[str]], words: Iterable[str]) -> np.ndarray:
     # each distinct completion is looked up once
     numbers: dict[str, int] = {}
     places = [numbers.setdefault(text, len(numbers)) for text in chain.from_iterable(rows)]
-    lemmas = {_fold(word) for word in _check_texts(words)} - {""}
-    is_hurtful = [not lemmas.isdisjoint(_split_words(text)) for text in _check_texts(numbers)]
+    words = list(words)
+    for text in (*words, *numbers):
+        if not isinstance(text, str):
+            raise ParameterError(f"Completions and words must be text, got {text!r}.")
+
+    lemmas = {_fold(word) for word in words} - {""}
+    is_hurtful = [not lemmas.isdisjoint(_split_words(text)) for text in numbers]
     return np.array(is_hurtful)[places].reshape(len(rows), -1)
 
 
@@ -393,16 +398,6 @@ def _fold(word: str) -> str:
     """
     plain = unicodedata.normalize("NFKD", _VANISHING.sub("", word))
     return "".join(c for c in plain if not unicodedata.combining(c))
-
-
-def _check_texts(values: Iterable[object]) -> list[str]:
-    texts = []
-    for text in values:
-        if not isinstance(text, str):
-            raise ParameterError(f"Completions and words must be text, got {text!r}.")
-        texts.append(text)
-
-    return texts
 
 
 def _split_words(text: str) -> list[str]:

@@ -173,8 +173,7 @@ def bias_statistics(covariances: np.ndarray, keys: Iterable[int]) -> pd.DataFram
     DataFrame
         One row per covariance matrix: ``bias``, the share :math:`\pi_b`; ``bias_disattenuated``,
         the disattenuated share, limited to the range from 0 to 1; ``trait_part, bias_part,
-        error_part``; ``alpha`` of the keyed answers, ``alpha_raw`` of the raw answers, and
-        ``alpha_gain``, the first minus the second.
+        error_part``; ``alpha`` of the keyed answers, and ``alpha_raw`` of the raw answers.
 
     Raises
     ------

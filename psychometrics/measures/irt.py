@@ -31,7 +31,7 @@ from ..checks import (
     check_numbers,
 )
 from ..exceptions import ParameterError
-from .items import _as_numbers, adjust
+from .items import _binary_answers, adjust
 from .marginal_likelihood import _ability_grid, _fill_gaps, _marginal_fit, _normalise
 
 _MODELS = ("rasch", "1pl", "2pl")
@@ -319,15 +319,6 @@ def item_fit(
     frame["p"] = np.where(fitted, np.minimum(1, 2 * np.minimum(above, below)), np.nan)
     frame["p_fdr"] = adjust(frame["p"], "fdr_bh")
 
-    return frame
-
-
-def _binary_answers(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return 0/1 answers as floats; refuse any other table."""
-    frame = _as_numbers(answers)
-    values = frame.to_numpy()
-    if not np.isin(values[~np.isnan(values)], (0, 1)).all():
-        raise ParameterError("answers must be 0, 1 or missing; recode all other values.")
     return frame
 
 

@@ -63,6 +63,15 @@ def _as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
+def _binary_answers(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return 0/1 answers as floats; refuse any other table."""
+    frame = _as_numbers(answers)
+    values = frame.to_numpy()
+    if not np.isin(values[~np.isnan(values)], (0, 1)).all():
+        raise ParameterError("answers must be 0, 1 or missing; recode all other values.")
+    return frame
+
+
 def item_rest(answers: pd.DataFrame) -> pd.DataFrame:
     r"""Return corrected item-total correlations, of each item with the sum of the other items.
 
@@ -163,16 +172,14 @@ def dif(
     9.0
     """
     check_choice(("mantel-haenszel", "logistic"), method=method)
-    reference = _as_numbers(reference)
-    focal = _as_numbers(focal)
+    reference = _binary_answers(reference)
+    focal = _binary_answers(focal)
     if set(reference) != set(focal):
         raise ParameterError("The groups answered different items: use the same items.")
 
     answers = pd.concat([reference, focal], ignore_index=True)
     if answers.isna().any(axis=None):
         raise ParameterError("Matching on the sum needs complete answers: drop rows with gaps.")
-    if not answers.isin([0, 1]).all(axis=None):
-        raise ParameterError("Both groups' answers must be 0 or 1; recode them.")
 
     group = np.arange(len(answers)) >= len(reference)  # whether a row is of the focal group
     if method == "logistic":

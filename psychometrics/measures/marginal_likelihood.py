@@ -53,16 +53,20 @@ def _marginal_fit(answers: pd.DataFrame, model: str, errors: bool = True) -> pd.
         raise ParameterError(f"{model} needs two items that vary, got {len(finite)}; add items.")
 
     x, observed = _fill_gaps(answers[finite])
-    starts, bounds = _starts(x, share[finite].to_numpy(), model)
+    intercepts = np.log(share[finite] / (1 - share[finite])).to_numpy() * 1.2
+    common = {"rasch": 0, "1pl": 1}  # number of slopes that all items share
+    slopes = _first_slopes(x) if model == "2pl" else np.ones(common[model])
+    least = 0.0 if model == "1pl" else -_SLOPE_LIMIT
+    bounds = [(-40.0, 40.0)] * len(intercepts) + [(least, _SLOPE_LIMIT)] * len(slopes)
     data = _Data(*_patterns(x, observed, model), *_ability_grid(len(finite)))
     # At zero slopes the likelihood is flat, and a start that overshoots stays there, so several
     # starts are tried.
     results = []
     for scale in (1.0,) if model == "rasch" else (1.0, 0.25):
-        started = [starts[0], *(block * scale for block in starts[1:])]
+        start = np.r_[intercepts, slopes * scale]
         results.append(minimize(
-            _loss, np.concatenate(started), (data, model), jac=True, method="L-BFGS-B",
-            bounds=bounds, options={"maxiter": 5000, "maxfun": 20000, "ftol": 1e-13, "gtol": 1e-6},
+            _loss, start, (data, model), jac=True, method="L-BFGS-B", bounds=bounds,
+            options={"maxiter": 5000, "maxfun": 20000, "ftol": 1e-13, "gtol": 1e-6},
         ))  # fmt: skip
 
     vector = min(results, key=lambda result: result.fun).x
@@ -158,24 +162,6 @@ def _patterns(
     _, group, counts = np.unique(alike, axis=0, return_inverse=True, return_counts=True)
     sums = pd.DataFrame(x).groupby(group).sum() / counts[:, None]
     return sums.to_numpy(), pd.DataFrame(observed).groupby(group).first().to_numpy(), counts
-
-
-def _starts(
-    x: np.ndarray, share: np.ndarray, model: str
-) -> tuple[list[np.ndarray], list[tuple[float, float]]]:
-    """Return the starting values and bounds of intercepts and slopes."""
-    n = x.shape[1]
-    starts = [np.log(share / (1 - share)) * 1.2]
-    bounds = [(-40.0, 40.0)] * n
-
-    if model == "1pl":
-        starts.append(np.ones(1))
-        bounds += [(0.0, _SLOPE_LIMIT)]
-    elif model != "rasch":
-        starts.append(_first_slopes(x))
-        bounds += [(-_SLOPE_LIMIT, _SLOPE_LIMIT)] * n
-
-    return starts, bounds
 
 
 def _estimates(vector: np.ndarray, model: str, items: pd.Index) -> pd.DataFrame:

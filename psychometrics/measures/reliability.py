@@ -202,7 +202,7 @@ def _omegas_of_loadings(loadings: np.ndarray) -> np.ndarray:
 
 
 def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) -> pd.DataFrame:
-    """Return alpha and omega with their 95 % intervals for every scale and subscale.
+    """Return alpha with its 95 % interval for every scale and subscale.
 
     Parameters
     ----------
@@ -213,10 +213,8 @@ def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnair
     Returns
     -------
     DataFrame
-        ``scale, title, items, n, alpha, low, high, omega, omega_low, omega_high``, one row per
-        scale; ``n`` is the number of respondents without a gap. Statistics are missing if there are
-        too few respondents or items: alpha with one item or fewer than three respondents, omega
-        with fewer than three items or no more respondents than items.
+        ``scale, title, items, n, alpha, low, high``, one row per scale; ``n`` is the number of
+        respondents without a gap. Alpha is missing with one item or fewer than three respondents.
 
     Raises
     ------
@@ -245,15 +243,9 @@ def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnair
 
             if respondents > 2 and size > 1:
                 row |= alpha(keyed)[["alpha", "low", "high"]].to_dict()
-
-            if respondents > 2 and size > 2:
-                names = {"low": "omega_low", "high": "omega_high"}
-                row |= omega(keyed)[["omega", "low", "high"]].rename(names).to_dict()
-
             rows.append(row)
 
-    columns = ["alpha", "low", "high", "omega", "omega_low", "omega_high"]
-    return pd.DataFrame(rows, columns=["scale", "title", "items", "n", *columns])
+    return pd.DataFrame(rows, columns=["scale", "title", "items", "n", "alpha", "low", "high"])
 
 
 def generalisability(
