@@ -30,7 +30,6 @@ SAID = pd.DataFrame(
         "gender": list("fmfm"),
     }
 )
-PACKED = pd.DataFrame({"respondent_id": ["m"], "hits": [np.packbits([0, 1, 1]).tobytes()]})
 LOADED = [pm.load_questionnaire(name) for name in ("challenges", "gad7")]
 SIGN = {("challenges", "gad7"): 1}
 CUBE = np.ones((2, 5, sum(len(one.items) for one in LOADED)))
@@ -228,11 +227,6 @@ def test_a_sheet_without_the_name_of_an_item_is_refused():
         book.content.rater_agreement(sheets, ["natural"])
     whole = sheets.assign(item_id=[1, 2] * 2, natural=[0, 1, 0, None])
     assert book.content.rater_agreement(whole, ["natural"])["items"].tolist() == [2]
-
-
-def test_bits_are_unpacked_by_as_many_ranks_as_were_packed():
-    with pytest.raises(ParameterError, match="100"):
-        pm.beliefs.unpack_bits(PACKED)
 
 
 @pytest.mark.parametrize("path", [3, None, "a\0.csv"])

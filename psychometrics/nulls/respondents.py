@@ -195,10 +195,8 @@ def null_answers(
     >>> answers.groupby("respondent_id").size().tolist()
     [192, 192]
     """
-    populations = _draw_populations(
-        questionnaires, null, respondents, 1, base, layers, seed, wording
-    )
-    return next(populations)
+    reading = base, layers, seed, wording
+    return next(_draw_populations(questionnaires, null, respondents, 1, *reading))
 
 
 def null_distribution(
@@ -248,10 +246,8 @@ def null_distribution(
         raise ParameterError(f"statistic must be a function of answers, got {statistic!r:.60}.")
 
     rows = []
-    populations = _draw_populations(
-        questionnaires, null, respondents, draws, base, layers, seed, wording
-    )
-    for answers in populations:
+    reading = base, layers, seed, wording
+    for answers in _draw_populations(questionnaires, null, respondents, draws, *reading):
         value = statistic(answers)
         if isinstance(value, Mapping | pd.Series):
             rows.append(dict(value))

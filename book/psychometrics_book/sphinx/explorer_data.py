@@ -27,7 +27,6 @@ from psychometrics.asking.population import readable_names
 from psychometrics.checks import check_choice
 from psychometrics.data import shipped
 from psychometrics.figures import PEOPLE, TRAINED, style
-from psychometrics.measures.beliefs import unpack_bits
 from psychometrics.measures.irt import information, probability
 from psychometrics.measures.normalisation import two_way
 from psychometrics.measures.norms import compare_means
@@ -36,6 +35,7 @@ from psychometrics.paths import data_dir
 from psychometrics.questionnaires import Questionnaire, load_questionnaire, psychobench_keys
 
 from ..claims import published
+from ..studies.hits import unpack_bits
 from ..studies.psychobench import published_tests
 from ..studies.untrained import EXPECTED, REAL
 from ..templating import TEMPLATES
