@@ -297,14 +297,15 @@ def _of_items() -> list[np.ndarray]:
 
 def _of_rasch() -> list[np.ndarray]:
     """Difficulties by conditional maximum likelihood, for which we have no function."""
-    solved = diagnostic.answers("transformers", "MN").to_numpy()
-    times, sums = solved.sum(axis=0), np.bincount(solved.sum(axis=1).astype(int))
+    answers = diagnostic.answers("transformers", "MN")
+    times = answers.sum().to_numpy()
+    sums = np.bincount(answers.sum(axis=1).astype(int))
 
     def loss(b):
         symmetric = np.poly(-np.exp(-b))[: len(sums)]  # the elementary symmetric functions
         return times @ b + sums @ np.log(symmetric) + b.mean() ** 2
 
-    return [optimize.minimize(loss, np.zeros(solved.shape[1])).x]
+    return [pd.Series(optimize.minimize(loss, np.zeros(len(times))).x, answers.columns)]
 
 
 # Chi-squared, df, CFI and RMSEA of one factor and of two by lavaan, for which we have no function.
