@@ -452,12 +452,10 @@ def _answered_scales(
 
 def _scaled_options(questionnaire: Questionnaire, item: str) -> tuple[float, ...]:
     """Return an item's option values rescaled to -1 to 1; items with only prompts have none."""
-    values = sorted(option.value for option in questionnaire.choices(item))
-    if not values:
+    values = np.array(sorted(option.value for option in questionnaire.choices(item)))
+    if not len(values):
         return ()
-    low = values[0]
-    high = values[-1]
-    return tuple(2 * (value - low) / (high - low) - 1 for value in values)
+    return tuple(2 * (values - values[0]) / (values[-1] - values[0]) - 1)
 
 
 def _add_intervals(values: np.ndarray, keys: np.ndarray) -> pd.DataFrame:
