@@ -177,8 +177,7 @@ def shares_by_rank(
     marked, categories = _mark_completions(completions, lexicon, [unit])
     by = ["respondent_id", "rank"]
     curves = {name: mean_table(marked, name, by, unit) for name in categories}
-    table = pd.concat(curves, names=["category"]).reset_index("category")
-    return table.reset_index(drop=True)
+    return pd.concat(curves, names=["category"]).reset_index("category").reset_index(drop=True)
 
 
 def group_differences(

@@ -128,10 +128,10 @@ def omega(items: pd.DataFrame) -> pd.Series:
     Returns
     -------
     Series
-        ``omega, low, high, n``. Omega is missing if the correlations are singular and thus cannot identify a factor: if
-        there are no more respondents than items (:math:`R \le I`), if an item does not vary, or if
-        items are duplicates. The interval is also missing if omega is undefined after leaving out
-        one of the respondents.
+        ``omega, low, high, n``. Omega is missing if the correlations are singular and thus cannot
+        identify a factor: if there are no more respondents than items (:math:`R \le I`), if an item
+        does not vary, or if items are duplicates. The interval is also missing if omega is
+        undefined after leaving out one of the respondents.
 
     Raises
     ------
