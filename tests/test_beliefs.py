@@ -14,6 +14,7 @@ from psychometrics.measures import beliefs
 from psychometrics.modes.completions import lexicon, templates
 from psychometrics.paths import data_dir
 from psychometrics_book.studies.content import rater_agreement
+from psychometrics_book.studies.hits import unpack_bits
 from tests.conftest import needs
 
 KEYS = [key for key in data.registry() if key.startswith(("fairbelief_", "honest_", "hurtlex"))]
@@ -21,7 +22,7 @@ needs_text = needs(*KEYS)
 FOLDER = data_dir() / "beliefs"
 MODELS = pd.read_csv(FOLDER / "table1.csv")["respondent_id"].tolist()
 GROUPS = pd.read_csv(FOLDER / "templates.csv")
-BITS = beliefs.unpack_bits(pd.read_parquet(FOLDER / "hits.parquet"))
+BITS = unpack_bits(pd.read_parquet(FOLDER / "hits.parquet"))
 WORDS = ["rat", "thief", "pédant", "👮", "gag reel"]
 
 
@@ -148,7 +149,7 @@ def test_packed_bits_come_back_by_respondent_template_and_rank():
     table = pd.DataFrame(
         {"respondent_id": list("aabb"), "template": [1, 2] * 2, "hits": rows, "turned": rows[::-1]}
     )
-    found = beliefs.unpack_bits(table)
+    found = unpack_bits(table)
     assert set(found) == {"hits", "turned"}
     np.testing.assert_array_equal(found["hits"], bits)
     np.testing.assert_array_equal(found["turned"], bits[::-1, ::-1])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import psychometrics as pm
 from psychometrics.exceptions import ParameterError
-from psychometrics.measures import bias, reliability, styles
+from psychometrics.measures import bias, printed, reliability, styles
 from psychometrics.questionnaires import load_questionnaire
 from tests.test_scoring import own_questionnaire
 
@@ -74,7 +74,6 @@ def test_shares_of_a_small_table_are_worked_by_hand():
     # kinds and 8 · 8/3 between them, that of raw ones by the difference: 144/3 and 16/3.
     assert found["alpha"] == pytest.approx(4 / 3 * (1 - 40 / 144))
     assert found["alpha_raw"] == pytest.approx(4 / 3 * (1 - 40 / 16))
-    assert found["alpha_gain"] == pytest.approx(found["alpha"] - found["alpha_raw"])
 
 
 def test_shares_are_those_of_the_authors_code():
@@ -179,15 +178,15 @@ def test_habits_reach_the_share_and_the_alpha_of_the_formula(name):
         found = bias.bias_statistics(wide[list(keys)].cov(), keys.values()).iloc[0]
         row = expected.loc[scale.id]
         assert found["bias"] == pytest.approx(row["bias_habit"], abs=0.02)
-        assert found["alpha"] == pytest.approx(row["alpha_habit"], abs=0.06)
+        share = 1 / (1 + len(questionnaire.choices(scale.items[0])))
+        habit = printed.alpha_of_habit(share, len(keys), len(scale.reverse))
+        assert found["alpha"] == pytest.approx(habit, abs=0.06)
 
 
 def test_orthogonality_is_the_share_of_the_rarer_kind():
     found = bias.orthogonality([one_scale(), one_scale("abc"), one_scale(())])
     assert found["orthogonality"].tolist() == pytest.approx([1 / 3, 0, 0])
     assert found["reversed"].tolist() == [1, 3, 0]
-    # all keyed one way: I / (I + K), as styles.empty_answers says
-    assert found["alpha_habit"].iloc[1:].tolist() == pytest.approx([3 / 8, 3 / 8])
     assert found["bias_habit"].isna().tolist() == [False, True, True]
     # one reversed of three items: r = sqrt(2/7 · 1/6)
     assert found["bias_habit"].iloc[0] == pytest.approx((1 + np.sqrt(2 / 42)) / 2)

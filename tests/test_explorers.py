@@ -34,6 +34,7 @@ from psychometrics_book.sphinx import explorer_data as explorers
 from psychometrics_book.sphinx import live_model, page_model
 from psychometrics_book.sphinx.explorers import data_text
 from psychometrics_book.studies import psychobench as bench
+from psychometrics_book.studies.hits import unpack_bits
 from recipes.explorers import multiverse
 from tests.conftest import asked_paths, foreign_sources, loads_from_elsewhere, policy_of, wait_until
 from tests.killing import build_book
@@ -525,7 +526,7 @@ def test_honest_in_the_page_is_the_packages_and_the_papers(visit):
     for model in ("BERT", "VICUNA 13b"):  # the paper cuts off after three decimals
         page.get_by_role("combobox", name="Model").select_option(label=model)
         assert 0 <= _values(page)["honest"] - models.loc[model, "mean"] < 0.001
-    hits = pm.beliefs.unpack_bits(pd.read_parquet(folder / "hits.parquet"))["lexicon"]
+    hits = unpack_bits(pd.read_parquet(folder / "hits.parquet"))["lexicon"]
     women = templates.query("subset == 'binary' and gender == 'female'").index
     curve = hits[models.index.get_loc("VICUNA 13b")][women].mean(axis=0)
     page.get_by_role("combobox", name="Scoring").select_option(label="words in the lexicon")

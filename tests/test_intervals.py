@@ -361,7 +361,7 @@ BOUNDED = {
     "omega": (reliability.omega, [("low", "high", 0, 1)]),
     "reliability_table": (
         lambda table: reliability.reliability_table(_scores(table), [REVERSED]),
-        [("low", "high", -np.inf, 1), ("omega_low", "omega_high", 0, 1)],
+        [("low", "high", -np.inf, 1)],
     ),
     "generalisability": (
         lambda table: reliability.generalisability(_as_runs(table), ["respondent_id", "run"]),

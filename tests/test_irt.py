@@ -35,14 +35,14 @@ def test_the_likelihood_is_that_of_the_written_sum_and_its_gradient_is_its_slope
     x = drawn(truth(4), 30).astype(float).mask(rng.random((30, 4)) < gaps)
     filled, observed = marginal._fill_gaps(x)
     theta, weights = marginal._ability_grid(4)
-    sizes = {"rasch": 4, "1pl": 5, "2pl": 8, "3pl": 12}
+    sizes = {"rasch": 4, "1pl": 5, "2pl": 8}
     vector = rng.normal(0.5, 0.7, sizes[model])
 
     data = marginal._Data(*marginal._patterns(filled, observed, model), theta, weights)
 
     def written(at):
-        intercept, slope, guess = marginal._unpack(at, 4, model)
-        p = guess + (1 - guess) / (1 + np.exp(-(theta[:, None] * slope + intercept)))
+        intercept, slope = marginal._unpack(at, 4, model)
+        p = 1 / (1 + np.exp(-(theta[:, None] * slope + intercept)))
         each = np.where(x.to_numpy()[:, None] == 1, p, 1 - p)
         each = np.where(x.isna().to_numpy()[:, None], 1.0, each)
         return -np.log(each.prod(axis=2) @ weights).sum()
@@ -120,16 +120,6 @@ def test_items_without_variance_are_at_infinity_and_change_nothing_else():
     assert (irt.information(np.array([0.0]), more)[0, -2:] == 0).all()
 
 
-def test_conditional_difficulties_are_those_of_the_pairwise_odds_for_two_items():
-    x = pd.DataFrame({"a": [1] * 7 + [0] * 2 + [1, 0], "b": [0] * 7 + [1] * 2 + [1, 0]})
-    found = irt.fit(x, "conditional")["difficulty"]  # 7 against 2 among those who solved one of two
-    assert found["b"] - found["a"] == pytest.approx(np.log(7 / 2), abs=1e-5)
-    more = irt.fit(x.assign(all=1, none=0), "conditional")["difficulty"]
-    assert more.tolist() == pytest.approx([*found, -np.inf, np.inf], abs=1e-5)
-    theta = irt.abilities(x, irt.fit(x, "conditional"))["theta"]
-    assert theta.groupby(x.sum(axis=1)).mean().is_monotonic_increasing
-
-
 @pytest.mark.parametrize(("ours", "theirs"), [("rasch", "1PL"), ("2pl", "2PL")])
 def test_fits_are_mirts_where_mirts_limits_are_not_reached(ours, theirs):
     import mirt
@@ -157,15 +147,6 @@ def test_2pl_recovers_slopes_of_either_sign():
     theta = np.linspace(-2, 2, 17)
     gap = irt.probability(theta, found) - irt.probability(theta, parameters)
     assert np.abs(gap).max() < 0.05  # about three standard errors of a share of 1,000
-
-
-def test_3pl_recovers_curves_with_guessing():
-    parameters = truth(12, guessing=0.25).assign(discrimination=1.6)
-    found = irt.fit(drawn(parameters, 5000), "3pl")
-    theta = np.linspace(-1.5, 2, 15)
-    gap = irt.probability(theta, found) - irt.probability(theta, parameters)
-    assert np.abs(gap).max() < 0.08
-    assert found["guessing"].median() == pytest.approx(0.25, abs=0.08)
 
 
 def test_information_is_the_expected_curvature():
@@ -205,26 +186,6 @@ def test_item_fit_names_the_item_that_is_noise():
     assert found["infit"].idxmax() == 4
     assert found.loc[4, "p_fdr"] < 0.05
     assert (found.drop(index=4)["infit"] < 1.1).all()
-
-
-def test_the_conditional_fit_refuses_gaps():
-    gappy = pd.DataFrame({"a": [1, 0, None, 1], "b": [0, 1, 1, 0]})
-
-    with pytest.raises(ParameterError, match="Answers are missing"):
-        irt.fit(gappy, "conditional")
-
-
-def test_perfect_guttman_patterns_have_no_conditional_fit():
-    steps = pd.DataFrame(np.tril(np.ones((5, 4), int), -1), columns=list("abcd"))
-    with pytest.raises(ParameterError, match="has no maximum"):
-        irt.fit(steps, "conditional")
-    # So it is where only two sets of items are in such an order.
-    two = pd.DataFrame({"a": [1, 0, 1, 1], "b": [0, 1, 1, 1], "c": [0, 0, 1, 0], "d": [0, 0, 0, 1]})
-    with pytest.raises(ParameterError, match="has no maximum"):
-        irt.fit(two, "conditional")
-    closed = pd.concat([two, pd.DataFrame({"a": [0], "b": [1], "c": [1], "d": [0]})])
-    closed = pd.concat([closed, pd.DataFrame({"a": [0], "b": [1], "c": [0], "d": [1]})])
-    assert np.isfinite(irt.fit(closed, "conditional")[["difficulty", "se"]]).all(axis=None)
 
 
 def test_a_weak_common_slope_is_not_mistaken_for_none():
@@ -271,30 +232,3 @@ def test_answers_other_than_0_and_1_are_refused(use):
     answers.iloc[0, 0] = 2
     with pytest.raises(ParameterError):
         use(answers)
-
-
-def test_guessing_beyond_six_in_ten_is_held_there_and_marked():
-    rng = np.random.default_rng(0)
-    ability = rng.normal(size=(600, 1))
-    solved = rng.random((600, 4)) < 1 / (1 + np.exp(-3 * ability))
-    guessed = rng.random((600, 1)) < 0.9
-    x = pd.DataFrame(
-        np.c_[solved[:, :3], solved[:, 3:] | guessed].astype(int), columns=list("abcd")
-    )
-    found = irt.fit(x, "3pl", errors=False)
-    assert found.loc["d", "guessing"] == pytest.approx(0.6, abs=1e-4)
-    assert found["guessing"].max() <= 0.6 + 1e-9
-    assert found.loc["d", "at_limit"]
-
-
-def test_a_3pl_model_has_three_parameters_an_item():
-    rng = np.random.default_rng(0)
-    x = (rng.random((300, 4)) < rng.random((300, 1))).astype(int)
-    found = irt.compare(pd.DataFrame(x, columns=list("abcd")), ("2pl", "3pl"))
-    assert found["parameters"].tolist() == [8, 12]
-
-
-def test_a_conditional_fit_names_the_item_that_could_be_moved_without_end():
-    x = pd.DataFrame({"a": [1, 0, 1, 0], "b": [1, 1, 1, 0], "c": [0, 1, 1, 0], "d": [1, 1, 0, 0]})
-    with pytest.raises(ParameterError, match=": b could"):
-        irt.fit(x, "conditional")

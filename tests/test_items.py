@@ -78,9 +78,9 @@ def test_both_methods_find_the_planted_item_and_leave_the_others_alone():
     )  # fmt: skip
     assert mh.loc[0, "ets"] == "C"
     assert mh.loc[0, "delta"] == pytest.approx(-2.35 * 1.2, abs=0.8)  # the planted log odds ratio
-    assert mh["p_holm"].lt(0.05).tolist() == [True] + [False] * 11
+    assert classical.adjust(mh["p"]).lt(0.05).tolist() == [True] + [False] * 11
     assert logistic.loc[0, "group"] < -0.5
-    assert logistic["p_holm"].lt(0.05).tolist() == [True] + [False] * 11
+    assert classical.adjust(logistic["p"]).lt(0.05).tolist() == [True] + [False] * 11
 
 
 def test_logistic_dif_agrees_with_statsmodels():
@@ -161,7 +161,8 @@ def test_an_item_that_a_whole_group_missed_has_a_likelihood_ratio_and_an_infinit
 def test_the_classes_of_ets_begin_at_1_and_at_15_if_that_is_significantly_above_1(
     delta, se, p, size
 ):
-    assert classical._ets_class(delta, se, p) == size
+    values = (pd.Series([value]) for value in (abs(delta), se, p))
+    assert classical._ets_classes(*values).tolist() == [size]
 
 
 def test_the_interval_of_delta_is_196_standard_errors_to_both_sides():

@@ -101,24 +101,6 @@ def test_draws_of_a_null_have_no_respondent_in_common_and_layers_take_turns():
     ]
 
 
-def test_a_random_encoder_differs_from_number_to_number_and_from_the_trained_one():
-    found = null_answers("challenges", "random-bases", respondents=2, layers=1)
-    values = found.groupby("respondent_id")["entailment"].agg(list)
-    heads = null_answers("challenges", "random-heads", respondents=1, layers=1)["entailment"]
-    assert not np.allclose(values.iloc[0], values.iloc[1])
-    assert not np.allclose(values.iloc[0], heads)
-
-
-@pytest.mark.parametrize("null", ["shuffled-labels", "random-bases"])
-def test_shipped_null_respondents_answer_the_prompts_that_the_questionnaires_have(null):
-    names = ["gad7", "phq9", "soc13", *PLACEBOS]
-    found = null_answers(names, null, respondents=4)
-    assert found["respondent_id"].nunique() == 4
-    assert found[PROBABILITIES].notna().all(axis=None)
-    assert np.abs(found[PROBABILITIES].sum(axis=1) - 1).max() < 1e-5
-    assert found.groupby("respondent_id")["entailment"].std().min() > 0
-
-
 def _first_items(name: str) -> pm.Questionnaire:
     """Return a questionnaire with its first item alone."""
     whole = pm.load_questionnaire(name)
@@ -392,14 +374,6 @@ def test_a_table_without_a_column_cannot_be_shuffled(column):
     for missing in (column, "intensifier" if column == "weight" else "term"):
         with pytest.raises(ParameterError, match=missing):
             pm.nulls.shuffled(table.drop(columns=missing), column)
-
-
-def test_a_head_without_a_depth_reads_the_last_layer_of_a_random_base():
-    whole, last = (
-        null_answers("challenges", "random-bases", respondents=1, layers=layers)
-        for layers in (None, 6)
-    )
-    assert whole["entailment"].tolist() == last["entailment"].tolist()
 
 
 def test_only_a_square_covariance_of_labelled_items_has_statistics():

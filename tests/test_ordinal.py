@@ -40,6 +40,5 @@ def test_what_cannot_be_known_is_missing_or_refused():
     found = ordinal.polychoric(constant)
     assert np.isnan(found.loc["a", "b"])
     assert np.isfinite(found.loc["a", "c"])
-    assert np.isnan(ordinal.ordinal_reliability(constant)["alpha_ordinal"])
     with pytest.raises(ParameterError):
         ordinal.polychoric(constant.head(2))

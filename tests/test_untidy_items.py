@@ -62,9 +62,7 @@ CALLS = {
     "item_rest": lambda x, _: classical.item_rest(x),
     "dif": classical.dif,
     "logistic dif": lambda x, y: classical.dif(x, y, "logistic"),
-    "conditional": lambda x, _: irt.fit(x, "conditional"),
     "2pl": lambda x, _: irt.fit(x, "2pl"),
-    "3pl": lambda x, _: irt.fit(x, "3pl"),
     "compare": lambda x, _: irt.compare(x, ("rasch", "1pl")),
     "abilities": lambda x, _: irt.abilities(x, _fitted(x)),
     "item_fit": lambda x, _: irt.item_fit(x, _fitted(x), simulations=2),
@@ -111,11 +109,7 @@ def test_a_statistic_of_any_table_is_documented_or_refused(name, x, y):
 @UNTIDY
 @given(tables())
 def test_fitted_models_have_what_is_finite_and_match_items_by_label(x):
-    conditional, fitted = (outcome(name, x, x) for name in ("conditional", "2pl"))
-    if conditional is not None:
-        finite = conditional.loc[np.isfinite(conditional["difficulty"]), "difficulty"]
-        assert finite.mean() == pytest.approx(0, abs=1e-6)
-        assert (finite.abs() < 20).all()
+    fitted = outcome("2pl", x, x)
     if fitted is not None:
         assert fitted.loc[~np.isfinite(fitted["difficulty"]), "se"].isna().all()
         for function in (irt.probability, irt.information):

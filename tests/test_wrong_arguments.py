@@ -30,7 +30,6 @@ SAID = pd.DataFrame(
         "gender": list("fmfm"),
     }
 )
-PACKED = pd.DataFrame({"respondent_id": ["m"], "hits": [np.packbits([0, 1, 1]).tobytes()]})
 LOADED = [pm.load_questionnaire(name) for name in ("challenges", "gad7")]
 SIGN = {("challenges", "gad7"): 1}
 CUBE = np.ones((2, 5, sum(len(one.items) for one in LOADED)))
@@ -115,7 +114,7 @@ def test_one_name_is_not_taken_for_a_list_of_its_letters(name, call, answers):
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: pm.irt.compare(SOLVED, ("rasch", "conditional")),
+        lambda: pm.irt.compare(SOLVED, ("rasch", "3pl")),
         lambda: pm.irt.compare(SOLVED, 3),
         lambda: pm.irt.abilities(SOLVED, "parameters"),
         lambda: pm.irt.probability([0.0], PARAMETERS.assign(guessing=2.0)),
@@ -227,11 +226,6 @@ def test_a_sheet_without_the_name_of_an_item_is_refused():
         book.content.rater_agreement(sheets, ["natural"])
     whole = sheets.assign(item_id=[1, 2] * 2, natural=[0, 1, 0, None])
     assert book.content.rater_agreement(whole, ["natural"])["items"].tolist() == [2]
-
-
-def test_bits_are_unpacked_by_as_many_ranks_as_were_packed():
-    with pytest.raises(ParameterError, match="100"):
-        pm.beliefs.unpack_bits(PACKED)
 
 
 @pytest.mark.parametrize("path", [3, None, "a\0.csv"])

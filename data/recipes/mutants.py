@@ -51,7 +51,6 @@ MODULES = (
 )
 NEAR = {
     "checks": ["answers"],
-    "conditional_likelihood": ["irt"],
     "folder": ["store"],
     "marginal_likelihood": ["irt"],
     "nli": ["respondents_nli"],

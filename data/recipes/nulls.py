@@ -1,10 +1,9 @@
 """Make ``data/nulls.parquet`` and ``data/null_heads.parquet``: ``python -m recipes.nulls``.
 
 The files have answers, in float32, of slow null respondents: members of the embedded population's
-kind trained on pairs with shuffled labels, random heads on encoders with random weights, and, in
-the second file, untrained heads on the decoder that replace the default decoders, drawn as in the
-chapters on prompts and on assessment. ``python -m recipes.nulls heads`` makes only the latter (ten
-minutes on one processor core).
+kind trained on pairs with shuffled labels, and, in the second file, untrained heads on the decoder
+that replace the default decoders, drawn as in the chapters on prompts and on assessment. ``python
+-m recipes.nulls heads`` makes only the latter (ten minutes on one processor core).
 """
 
 from __future__ import annotations
@@ -39,7 +38,6 @@ DRAWS = 20
 FIRST = 1
 """Number of the first head, which is the chapters' seed."""
 SHUFFLED = 8
-BASES = 24
 SHARE = 0.15
 RECIPE = {"tuning": "lora", "epochs": 1, "lr": 1e-3, "dropout": 0.0}
 """Settings of the embedded members, with shuffled labels and less training."""
@@ -51,10 +49,6 @@ def _main() -> None:
     for number in range(SHUFFLED):
         answers = _shuffled_member(number).answer(pairs)
         columns |= _named(f"shuffled-labels-s{number}", answers)
-
-    for number in range(BASES):
-        answers = null_answers(QUESTIONNAIRES, "random-bases", 1, layers=6, seed=number)
-        columns |= _named(f"random-bases-s{number}", answers[list(PROBABILITIES)].to_numpy())
 
     frame = pd.DataFrame(columns).drop_duplicates("key")
     frame.to_parquet(data_dir() / "nulls.parquet", index=False, compression="zstd")

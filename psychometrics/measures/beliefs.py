@@ -25,8 +25,6 @@ from .intervals import mean_table
 _CLOSE = 1e-12  # sums of the same shares differ by rounding
 _DRAWS = 2000
 """Number of bootstrap samples, and of random assignments of units to groups."""
-_RANKS = 100
-"""Number of ranks whose hits are packed in a row."""
 _COMPLETIONS = ["respondent_id", "template", "rank", "completion"]
 _BLANKED = str.maketrans(dict.fromkeys(string.punctuation, " "))
 # Characters without letters once accents are removed: controls, soft hyphens, joiners, emoji and
@@ -78,8 +76,13 @@ def hurtful(rows: Sequence[Sequence[str]], words: Iterable[str]) -> np.ndarray:
     # each distinct completion is looked up once
     numbers: dict[str, int] = {}
     places = [numbers.setdefault(text, len(numbers)) for text in chain.from_iterable(rows)]
-    lemmas = {_fold(word) for word in _check_texts(words)} - {""}
-    is_hurtful = [not lemmas.isdisjoint(_split_words(text)) for text in _check_texts(numbers)]
+    words = list(words)
+    for text in (*words, *numbers):
+        if not isinstance(text, str):
+            raise ParameterError(f"Completions and words must be text, got {text!r}.")
+
+    lemmas = {_fold(word) for word in words} - {""}
+    is_hurtful = [not lemmas.isdisjoint(_split_words(text)) for text in numbers]
     return np.array(is_hurtful)[places].reshape(len(rows), -1)
 
 
@@ -174,8 +177,7 @@ def shares_by_rank(
     marked, categories = _mark_completions(completions, lexicon, [unit])
     by = ["respondent_id", "rank"]
     curves = {name: mean_table(marked, name, by, unit) for name in categories}
-    table = pd.concat(curves, names=["category"]).reset_index("category")
-    return table.reset_index(drop=True)
+    return pd.concat(curves, names=["category"]).reset_index("category").reset_index(drop=True)
 
 
 def group_differences(
@@ -323,40 +325,6 @@ def agreement(completions: pd.DataFrame) -> pd.DataFrame:
     return means.join(chance, on=["group", "rank"])
 
 
-def unpack_bits(packed: pd.DataFrame) -> dict[str, np.ndarray]:
-    """Unpack bytes of hits into one boolean array per column.
-
-    Parameters
-    ----------
-    packed : DataFrame, R times T rows
-        ``respondent_id``, optionally ``template``, and columns of bytes, as ``numpy.packbits``
-        returns them for 100 ranks.
-
-    Returns
-    -------
-    dict of ndarray of bool, shape (R, T, K)
-
-    Examples
-    --------
-    >>> hits = np.packbits(np.arange(100) == 1).tobytes()  # only the second completion
-    >>> row = pd.DataFrame({"respondent_id": ["m"], "hits": [hits]})
-    >>> unpack_bits(row)["hits"][0, 0, :3].tolist()
-    [False, True, False]
-    """
-    check_columns(packed, ["respondent_id"])
-    size = -(-_RANKS // 8)
-    columns = packed.columns.drop(["respondent_id", "template"], errors="ignore")
-    is_packed = packed[columns].map(lambda cell: isinstance(cell, bytes) and len(cell) == size)
-    if packed.empty or columns.empty or not is_packed.all(axis=None):
-        raise ParameterError(f"unpack_bits: pass columns of {size} bytes for {_RANKS} ranks.")
-
-    shape = (packed["respondent_id"].nunique(), -1, _RANKS)
-    rows = {name: np.frombuffer(b"".join(packed[name]), dtype=np.uint8) for name in columns}
-    rows = {name: row.reshape(len(packed), -1) for name, row in rows.items()}
-    bits = {name: np.unpackbits(row, axis=1, count=_RANKS) for name, row in rows.items()}
-    return {name: row.astype(bool).reshape(shape) for name, row in bits.items()}
-
-
 def _mark_completions(
     completions: pd.DataFrame, lexicon: pd.DataFrame | Iterable[str], columns: Sequence[str]
 ) -> tuple[pd.DataFrame, list[str]]:
@@ -393,16 +361,6 @@ def _fold(word: str) -> str:
     """
     plain = unicodedata.normalize("NFKD", _VANISHING.sub("", word))
     return "".join(c for c in plain if not unicodedata.combining(c))
-
-
-def _check_texts(values: Iterable[object]) -> list[str]:
-    texts = []
-    for text in values:
-        if not isinstance(text, str):
-            raise ParameterError(f"Completions and words must be text, got {text!r}.")
-        texts.append(text)
-
-    return texts
 
 
 def _split_words(text: str) -> list[str]:

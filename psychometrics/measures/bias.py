@@ -24,6 +24,8 @@ from .scoring import keyed_items
 
 # Nulls: respondents without a trait, with a habit alone, or with chance differences alone.
 _NULLS = ("random", "habit", "agreeing", "middle", "ends", "permuted")
+_STATISTICS = ["bias", "bias_disattenuated", "trait_part", "bias_part", "error_part", "alpha",
+               "alpha_raw"]  # fmt: skip
 # Share of the items' variance below which their sum or mean counts as constant.
 _ROUNDING = 1e-12
 
@@ -171,8 +173,7 @@ def bias_statistics(covariances: np.ndarray, keys: Iterable[int]) -> pd.DataFram
     DataFrame
         One row per covariance matrix: ``bias``, the share :math:`\pi_b`; ``bias_disattenuated``,
         the disattenuated share, limited to the range from 0 to 1; ``trait_part, bias_part,
-        error_part``; ``alpha`` of the keyed answers, ``alpha_raw`` of the raw answers, and
-        ``alpha_gain``, the first minus the second.
+        error_part``; ``alpha`` of the keyed answers, and ``alpha_raw`` of the raw answers.
 
     Raises
     ------
@@ -254,7 +255,7 @@ def random_share(respondents: int) -> pd.Series:
 
 
 def orthogonality(questionnaires: AnyQuestionnaires) -> pd.DataFrame:
-    r"""Return every scale's response orthogonality, and the bias and alpha due to habits alone.
+    r"""Return every scale's response orthogonality, and the bias due to habits alone.
 
     Response orthogonality is the share of items for which trait and bias point in opposite
     directions: the reverse-keyed or the plain-keyed items, whichever group is smaller.
@@ -262,15 +263,12 @@ def orthogonality(questionnaires: AnyQuestionnaires) -> pd.DataFrame:
     Let each respondent choose among K options with probabilities of its own, the same for all items
     and drawn from a uniform Dirichlet distribution. Then the share :math:`\rho = 1/(K+1)` of an
     answer's variance lies between respondents, and the mean of k answers has the reliability
-    :math:`k/(k+K)`. With k plain-keyed and l reverse-keyed items, :math:`I = k + l`,
+    :math:`k/(k+K)`. With k plain-keyed and l reverse-keyed items,
 
-    .. math::
+    .. math:: r_{PR} = \sqrt{\frac{k}{k+K} \cdot \frac{l}{l+K}}
 
-        r_{PR} = \sqrt{\frac{k}{k+K} \cdot \frac{l}{l+K}}, \qquad
-        \alpha = \frac{I}{I-1} \left(1 - \frac{I}{I + \rho\,((k-l)^2 - I)}\right),
-
-    for arbitrarily many respondents. Random answers have :math:`\pi_b = 1/2` and :math:`\alpha =
-    0`.
+    for arbitrarily many respondents; :func:`psychometrics.measures.printed.alpha_of_habit` gives
+    their alpha. Random answers have :math:`\pi_b = 1/2`.
 
     Parameters
     ----------
@@ -279,10 +277,9 @@ def orthogonality(questionnaires: AnyQuestionnaires) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``questionnaire, scale, title, items, reversed, orthogonality`` (0 to 0.5), ``bias_habit``,
-        the share :math:`\pi_b` for a habit alone, and ``alpha_habit``, the alpha of a habit alone.
-        Both are missing if items have no options or different numbers of options. The share is also
-        missing if all items are of one kind, and alpha for a single item.
+        ``questionnaire, scale, title, items, reversed, orthogonality`` (0 to 0.5), and
+        ``bias_habit``, the share :math:`\pi_b` for a habit alone, which is missing if items have no
+        options or different numbers of options, or if all items are of one kind.
 
     Raises
     ------
@@ -297,14 +294,12 @@ def orthogonality(questionnaires: AnyQuestionnaires) -> pd.DataFrame:
     --------
     >>> orthogonality("ipip20")["orthogonality"].tolist()  # two of four, but one in the last
     [0.5, 0.5, 0.5, 0.5, 0.25]
-    >>> orthogonality("gse")["alpha_habit"].round(3).tolist()  # 10 items, 4 options: 10 / 14
-    [0.714]
     """
     rows = []
     for questionnaire, scale in _load_scales(questionnaires):
-        keys = np.array(list(questionnaire.keys(scale).values()))
+        keys = questionnaire.keys(scale)
         size = len(keys)
-        reversed_items = int((keys < 0).sum())
+        reversed_items = sum(key < 0 for key in keys.values())
         row: dict[str, str | float] = {
             "questionnaire": questionnaire.id,
             "scale": scale.id,
@@ -313,21 +308,14 @@ def orthogonality(questionnaires: AnyQuestionnaires) -> pd.DataFrame:
             "reversed": reversed_items,
             "orthogonality": min(reversed_items, size - reversed_items) / size,
             "bias_habit": np.nan,
-            "alpha_habit": np.nan,
         }
 
-        counts = {len(questionnaire.choices(item)) for item in questionnaire.keys(scale)}
+        counts = {len(questionnaire.choices(item)) for item in keys}
         options = counts.pop()
-        comparable = options > 1 and not counts
-
-        if comparable and 0 < reversed_items < size:
+        if options > 1 and not counts and 0 < reversed_items < size:
             plain = size - reversed_items
             r = np.sqrt(plain / (plain + options) * reversed_items / (reversed_items + options))
             row["bias_habit"] = (1 + r) / 2
-
-        if comparable and size > 1:
-            covariances = (np.eye(size) * options + 1) / (options + 1)
-            row["alpha_habit"] = float(alphas(covariances * np.outer(keys, keys)))
 
         rows.append(row)
 
@@ -464,12 +452,10 @@ def _answered_scales(
 
 def _scaled_options(questionnaire: Questionnaire, item: str) -> tuple[float, ...]:
     """Return an item's option values rescaled to -1 to 1; items with only prompts have none."""
-    values = sorted(option.value for option in questionnaire.choices(item))
-    if not values:
+    values = np.array(sorted(option.value for option in questionnaire.choices(item)))
+    if not len(values):
         return ()
-    low = values[0]
-    high = values[-1]
-    return tuple(2 * (value - low) / (high - low) - 1 for value in values)
+    return tuple(2 * (values - values[0]) / (values[-1] - values[0]) - 1)
 
 
 def _add_intervals(values: np.ndarray, keys: np.ndarray) -> pd.DataFrame:
@@ -551,44 +537,24 @@ def _chances(null: str, options: int, strength: np.ndarray, rng: np.random.Gener
     if null == "random":
         return np.tile(even, (len(strength), 1))
 
+    places = {"agreeing": [-1], "middle": [(options - 1) // 2, options // 2], "ends": [0, -1]}
     preferred = np.zeros(options)
-    if null == "agreeing":
-        preferred[-1] = 1
-    elif null == "middle":
-        preferred[[(options - 1) // 2, options // 2]] = 1
-    else:
-        preferred[[0, -1]] = 1
-
+    preferred[places[null]] = 1
     preferred /= preferred.sum()
     return strength[:, None] * preferred + (1 - strength[:, None]) * even
 
 
 def _statistics(matrices: np.ndarray, keys: np.ndarray) -> pd.DataFrame:
     """Return the statistics of :func:`bias_statistics`, without limits on disattenuated shares."""
-    halves = _halves(matrices, keys)
-    columns = {"bias": (1 + halves["r"]) / 2, "bias_disattenuated": (1 + halves["r_true"]) / 2}
-    columns["trait_part"] = (halves["within"] - halves["between"]) / 2
-    columns["bias_part"] = (halves["within"] + halves["between"]) / 2
-    columns["error_part"] = 1 - halves["within"]
-
-    missing = np.full(len(matrices), np.nan)
-    columns |= {"alpha": missing, "alpha_raw": missing}
+    table = pd.DataFrame(np.nan, range(len(matrices)), _STATISTICS)
     if len(keys) > 1:
-        columns["alpha"] = alphas(matrices * np.outer(keys, keys))
-        columns["alpha_raw"] = alphas(matrices)
+        table["alpha"] = alphas(matrices * np.outer(keys, keys))
+        table["alpha_raw"] = alphas(matrices)
 
-    columns["alpha_gain"] = columns["alpha"] - columns["alpha_raw"]
-
-    return pd.DataFrame(columns)
-
-
-def _halves(matrices: np.ndarray, keys: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the correlation of both kinds' means, and mean covariances divided by variances."""
     plain = keys > 0
     sizes = np.array([plain.sum(), (~plain).sum()])
-    missing = np.full(len(matrices), np.nan)
     if not sizes.all():
-        return dict.fromkeys(("r", "r_true", "within", "between"), missing)
+        return table
 
     weights = np.stack([plain / sizes[0], ~plain / sizes[1]])
     means = weights @ matrices @ weights.T
@@ -605,9 +571,14 @@ def _halves(matrices: np.ndarray, keys: np.ndarray) -> dict[str, np.ndarray]:
         r = np.where(varies, between / np.sqrt(variances.prod(axis=1)), np.nan)
         sound = varies & (within > _ROUNDING * item_means).all(axis=1)
         r_true = np.where(sound, between / np.sqrt(within.prod(axis=1)), np.nan)
-        variance = np.where(varies, variances.mean(axis=1), np.nan)
 
-    shares = {"r": np.clip(r, -1, 1), "r_true": r_true, "between": between / variance}
-    # a kind with a single item carries no information about its error
-    shares["within"] = within.mean(axis=1) / variance if (sizes > 1).all() else missing
-    return shares
+    table["bias"] = (1 + np.clip(r, -1, 1)) / 2
+    table["bias_disattenuated"] = (1 + r_true) / 2
+    if (sizes > 1).all():  # a kind with a single item carries no information about its error
+        variance = np.where(varies, variances.mean(axis=1), np.nan)
+        shared = within.mean(axis=1) / variance
+        table["trait_part"] = (shared - between / variance) / 2
+        table["bias_part"] = (shared + between / variance) / 2
+        table["error_part"] = 1 - shared
+
+    return table

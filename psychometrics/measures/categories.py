@@ -9,7 +9,7 @@ from ..checks import check_columns
 from ..exceptions import ParameterError
 from ..questionnaires import AnyQuestionnaires, Questionnaire, load_questionnaires
 from .normalisation import _check_answers
-from .scoring import _KEYS, _answer_values
+from .scoring import _KEYS, _answer_values, _answers_to
 
 
 def category_scores(answers: pd.DataFrame, questionnaires: AnyQuestionnaires) -> pd.DataFrame:
@@ -108,10 +108,7 @@ def _option_shares(
     answers: pd.DataFrame, questionnaire: Questionnaire, options: pd.Index
 ) -> pd.DataFrame:
     """Return one row per answer or option with its probability, after checking them."""
-    rows = answers[answers["questionnaire"] == questionnaire.id]
-    if rows.empty:
-        raise ParameterError(f"There are no answers to {questionnaire.id}; add them.")
-
+    rows = _answers_to(questionnaire, answers)
     if "run" not in rows:
         rows = rows.assign(run=1)
 

@@ -207,7 +207,14 @@ def _maximum(answers: pd.DataFrame, model: str) -> pd.DataFrame:
     data = _Data(*_patterns(x, x, "2pl"), *_ability_grid(has_step.sum()))
 
     slopes = _first_slopes(answers.fillna(answers.mean()).to_numpy())
-    starts, limits = _starts(x.sum(axis=0).reshape(is_chosen.shape), model)
+    limits = np.full((*has_step.shape, 2), [-_INTERCEPT_LIMIT, _INTERCEPT_LIMIT])
+    above = x.sum(axis=0).reshape(is_chosen.shape)[:, ::-1].cumsum(axis=1)[:, ::-1]
+    with np.errstate(divide="ignore", invalid="ignore"):  # of options that an item lacks
+        starts = 1.2 * np.log(above[:, 1:] / (above[:, :1] - above[:, 1:]))
+        if model == "graded":
+            starts[:, 1:] = np.log(-np.diff(starts, axis=1))
+            limits[:, 1:] = _GAP_LIMITS
+
     limits = np.vstack([np.full((len(slopes), 2), [-_SLOPE_LIMIT, _SLOPE_LIMIT]), limits[is_own]])
     # As for binary answers, a start that overshoots stays at zero slopes, so there are two.
     results = [
@@ -231,18 +238,6 @@ def _maximum(answers: pd.DataFrame, model: str) -> pd.DataFrame:
     frame = pd.DataFrame({"discrimination": slopes}, index=answers.columns)
     frame[[f"{_WORDS[model]}{option:.12g}" for option in options[1:]]] = places
     return frame.assign(at_limit=np.isin(np.arange(len(slopes)), limited))
-
-
-def _starts(counts: np.ndarray, model: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the starting values and limits of the parameters between options, shape (I, K - 1)."""
-    limits = np.full((*counts[:, 1:].shape, 2), [-_INTERCEPT_LIMIT, _INTERCEPT_LIMIT])
-    above = counts[:, ::-1].cumsum(axis=1)[:, ::-1]
-    with np.errstate(divide="ignore", invalid="ignore"):  # of options that an item lacks
-        starts = 1.2 * np.log(above[:, 1:] / (above[:, :1] - above[:, 1:]))
-        if model == "graded":
-            starts[:, 1:] = np.log(-np.diff(starts, axis=1))
-            limits[:, 1:] = _GAP_LIMITS
-    return starts, limits
 
 
 def _unpack(

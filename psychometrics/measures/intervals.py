@@ -251,17 +251,13 @@ def mean_table(
 
     means = pd.DataFrame(rows, columns=[*by, "mean", "low", "high", "n"])
     if pd.api.types.is_bool_dtype(table[value]):
-        # Wilson's interval of a share of n observations
-        share = means["mean"]
-        n = means["n"]
-        z = special.ndtri(0.975)
-        centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
-        half = z * np.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2) / (1 + z**2 / n)
+        from statsmodels.stats.proportion import proportion_confint  # slow to load
 
+        share = means["mean"]
+        low, high = proportion_confint(share * means["n"], means["n"], method="wilson")
         alike = means["low"] == means["high"]
-        low, high = np.minimum(centre - half, share), np.maximum(centre + half, share)
-        means["low"] = means["low"].mask(alike, low).clip(0, 1)
-        means["high"] = means["high"].mask(alike, high).clip(0, 1)
+        means["low"] = means["low"].mask(alike, np.minimum(low, share)).clip(0, 1)
+        means["high"] = means["high"].mask(alike, np.maximum(high, share)).clip(0, 1)
     return means
 
 

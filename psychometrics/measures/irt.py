@@ -8,12 +8,10 @@ with discrimination a, difficulty b and guessing c; abilities are standard norma
 The library mirt keeps a between 0.1 and 5 and b between -6 and 6 without reporting which items
 reach a limit; items of language models often do (many have a negative slope). So the binary models
 are fitted here, with wide limits that are reported, and the tests compare the estimates with mirt's
-where no limit is reached. The conditional fit of the library girth stays within 5 logits of zero
-and stops at a tolerance of 1e-3.
+where no limit is reached.
 
-Answers and parameters are matched by item label, in any order. Missing answers are left out, except
-in the conditional fit, which refuses them; an undefined statistic is missing, as are its p value
-and its standard error.
+Answers and parameters are matched by item label, in any order. Missing answers are left out; an
+undefined statistic is missing, as are its p value and its standard error.
 """
 
 from __future__ import annotations
@@ -33,34 +31,25 @@ from ..checks import (
     check_numbers,
 )
 from ..exceptions import ParameterError
-from .conditional_likelihood import _conditional_fit
-from .items import _as_numbers, adjust
+from .items import _binary_answers, adjust
 from .marginal_likelihood import _ability_grid, _fill_gaps, _marginal_fit, _normalise
 
-_MODELS = ("rasch", "1pl", "2pl", "3pl")
+_MODELS = ("rasch", "1pl", "2pl")
 
 
 def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.DataFrame:
-    r"""Estimate item parameters by marginal or by conditional maximum likelihood.
+    r"""Estimate item parameters by marginal maximum likelihood.
 
-    .. math:: \max_{a, b, c} \sum_r \log \int \prod_i P_i(\theta)^{x_{ri}}
+    .. math:: \max_{a, b} \sum_r \log \int \prod_i P_i(\theta)^{x_{ri}}
        (1 - P_i(\theta))^{1 - x_{ri}} \phi(\theta) \, d\theta
-
-    Conditional maximum likelihood uses the fact that, given a respondent's sum score s, the pattern
-    of solved items does not depend on ability. With the elementary symmetric function
-    :math:`\gamma_s` of order s,
-
-    .. math:: P(x \mid s) = \frac{\exp(-\sum_i x_i b_i)}{\gamma_s(e^{-b})}
 
     Parameters
     ----------
     answers : DataFrame, shape (R, I)
         0/1 answers; the likelihood leaves out missing answers.
-    model : {"rasch", "1pl", "2pl", "3pl", "conditional"}
+    model : {"rasch", "1pl", "2pl"}
         ``rasch`` fixes every discrimination at 1, ``1pl`` estimates one discrimination for all
-        items, ``2pl`` one for each item (possibly negative), and ``3pl`` guessing as well.
-        ``conditional`` fits the Rasch model by conditional maximum likelihood: it needs answers
-        without gaps, and centres the finite difficulties on zero, with standard errors to match.
+        items, and ``2pl`` one for each item (possibly negative).
     errors : bool
         Whether to compute standard errors, which is slow for hundreds of items.
 
@@ -68,54 +57,44 @@ def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.
     -------
     DataFrame
         Indexed by item: ``discrimination, difficulty, intercept`` (minus their product),
-        ``guessing, at_limit, se, se_discrimination``. Difficulty is missing if the discrimination
-        is zero. An item that everyone solved has difficulty minus infinity, an item that no one
-        solved plus infinity; neither has a discrimination unless the model fixes it, since the
-        likelihood keeps growing as the item moves out. ``at_limit`` marks items whose slope is held
-        at 8 or -8, or whose guessing is held at 0.001 or 0.6. ``se`` is the standard error of the
-        difficulty, from the observed information of all parameters inside their limits; it is
-        missing without ``errors``, and if the difficulty is not finite or the information is not
-        positive definite. ``se_discrimination`` is the standard error of an estimated slope inside
-        its limits.
+        ``guessing`` (zero), ``at_limit, se, se_discrimination``. Difficulty is missing if the
+        discrimination is zero. An item that everyone solved has difficulty minus infinity, an item
+        that no one solved plus infinity; neither has a discrimination unless the model fixes it,
+        since the likelihood keeps growing as the item moves out. ``at_limit`` marks items whose
+        slope is held at 8 or -8. ``se`` is the standard error of the difficulty, from the observed
+        information of all parameters inside their limits; it is missing without ``errors``, and if
+        the difficulty is not finite or the information is not positive definite.
+        ``se_discrimination`` is the standard error of an estimated slope inside its limits.
 
     Raises
     ------
     ParameterError
         The model is unknown, an answer is neither 0 nor 1, no one answered an item, or fewer than
-        two items have variance. The error is also raised if the conditional likelihood has no
-        maximum. It has one if and only if a chain leads from every item to every other item, in
-        each link of which someone solved one item and missed the next. Perfect Guttman patterns
-        have no chain from a hard item back to an easier one.
+        two items have variance.
 
     Notes
     -----
     Abilities are integrated out in equal steps of 0.12 (less for more than 156 items) from -7.2 to
     7.2, which gives at least four correct decimals of every parameter. If abilities are *not*
-    normal, difficulties are still biased: use ``conditional``.
+    normal, difficulties are biased.
 
     References
     ----------
-    Bock and Aitkin (1981); Andersen (1970) and, for the condition, Fischer (1981); Laverghetta et
-    al. (2021), section 5.2 and equation 1.
+    Bock and Aitkin (1981); Laverghetta et al. (2021), section 5.2 and equation 1.
 
     Examples
     --------
     >>> x = pd.DataFrame({"easy": [1, 1, 1, 0], "hard": [1, 0, 0, 0], "all": [1, 1, 1, 1]})
     >>> fit(x)["difficulty"].round(2).tolist()
     [-1.32, 1.32, -inf]
-    >>> x = pd.DataFrame({"easy": [1, 1, 1, 0], "hard": [0, 0, 0, 1]})
-    >>> fit(x, "conditional")["difficulty"].round(3).tolist()  # half the log of 3 to 1, either side
-    [-0.549, 0.549]
     """
-    check_choice((*_MODELS, "conditional"), model=model)
+    check_choice(_MODELS, model=model)
     check_flags(errors=errors)
     answers = _binary_answers(answers)
 
     # Threads with many small products wait longer than they compute. The limit holds for the whole
     # process: parallel fits may leave it set, which only costs time.
     with threadpool_limits(limits=1, user_api="blas"):
-        if model == "conditional":
-            return _conditional_fit(answers)
         return _marginal_fit(answers, model, errors)
 
 
@@ -235,8 +214,7 @@ def compare(answers: pd.DataFrame, models: tuple[str, ...] = _MODELS) -> pd.Data
     DataFrame
         Indexed by model: ``parameters, log_likelihood, aic, bic``; ``p`` of the likelihood-ratio
         test against the model in the row above (missing if that model has as many parameters;
-        approximate if a parameter is at a limit, as guessing in 3pl easily is); and ``at_limit``,
-        the number of items at a limit.
+        approximate if a parameter is at a limit); and ``at_limit``, the number of items at a limit.
 
     References
     ----------
@@ -254,7 +232,7 @@ def compare(answers: pd.DataFrame, models: tuple[str, ...] = _MODELS) -> pd.Data
 
     answers = _binary_answers(answers)
     n = int(((answers.mean() > 0) & (answers.mean() < 1)).sum())
-    count = {"rasch": n, "1pl": n + 1, "2pl": 2 * n, "3pl": 3 * n}
+    count = {"rasch": n, "1pl": n + 1, "2pl": 2 * n}
     rows = []
     for model in models:
         check_choice(_MODELS, model=model)
@@ -341,15 +319,6 @@ def item_fit(
     frame["p"] = np.where(fitted, np.minimum(1, 2 * np.minimum(above, below)), np.nan)
     frame["p_fdr"] = adjust(frame["p"], "fdr_bh")
 
-    return frame
-
-
-def _binary_answers(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return 0/1 answers as floats; refuse any other table."""
-    frame = _as_numbers(answers)
-    values = frame.to_numpy()
-    if not np.isin(values[~np.isnan(values)], (0, 1)).all():
-        raise ParameterError("answers must be 0, 1 or missing; recode all other values.")
     return frame
 
 

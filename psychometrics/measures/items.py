@@ -63,6 +63,15 @@ def _as_numbers(answers: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
+def _binary_answers(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return 0/1 answers as floats; refuse any other table."""
+    frame = _as_numbers(answers)
+    values = frame.to_numpy()
+    if not np.isin(values[~np.isnan(values)], (0, 1)).all():
+        raise ParameterError("answers must be 0, 1 or missing; recode all other values.")
+    return frame
+
+
 def item_rest(answers: pd.DataFrame) -> pd.DataFrame:
     r"""Return corrected item-total correlations, of each item with the sum of the other items.
 
@@ -126,7 +135,7 @@ def dif(
     Returns
     -------
     DataFrame
-        Indexed by item, with ``p, p_holm, p_fdr``.
+        Indexed by item, with ``p`` (:func:`adjust` corrects it for several items).
 
         Mantel-Haenszel: ``odds_ratio`` (above 1: easier for the reference group at equal score),
         ``delta`` (ETS scale, -2.35 times its logarithm; negative: harder for the focal group),
@@ -163,16 +172,14 @@ def dif(
     9.0
     """
     check_choice(("mantel-haenszel", "logistic"), method=method)
-    reference = _as_numbers(reference)
-    focal = _as_numbers(focal)
+    reference = _binary_answers(reference)
+    focal = _binary_answers(focal)
     if set(reference) != set(focal):
         raise ParameterError("The groups answered different items: use the same items.")
 
     answers = pd.concat([reference, focal], ignore_index=True)
     if answers.isna().any(axis=None):
         raise ParameterError("Matching on the sum needs complete answers: drop rows with gaps.")
-    if not answers.isin([0, 1]).all(axis=None):
-        raise ParameterError("Both groups' answers must be 0 or 1; recode them.")
 
     group = np.arange(len(answers)) >= len(reference)  # whether a row is of the focal group
     if method == "logistic":
@@ -180,11 +187,10 @@ def dif(
     total = answers.sum(axis=1)
     rows = {item: _mantel_haenszel(answers[item].to_numpy(), group, total) for item in answers}
     frame = pd.DataFrame(rows, index=["odds_ratio", "delta", "se", "chi2", "p"]).T
-    frame = frame.assign(p_holm=adjust(frame["p"]), p_fdr=adjust(frame["p"], "fdr_bh"))
     reach = 1.959964 * frame["se"]
     frame.insert(3, "low", frame["delta"] - reach)
     frame.insert(4, "high", frame["delta"] + reach)
-    frame["ets"] = [_ets_class(*row) for row in frame[["delta", "se", "p"]].to_numpy()]
+    frame["ets"] = _ets_classes(frame["delta"].abs(), frame["se"], frame["p"])
 
     return frame
 
@@ -225,7 +231,6 @@ def _logistic(answers: pd.DataFrame, group: np.ndarray) -> pd.DataFrame:
 
     columns = ["group", "se", "p_uniform", "p_nonuniform", "p", "r2"]
     frame = pd.DataFrame(rows, index=columns).T.reindex(answers.columns).astype(float)
-    frame = frame.assign(p_holm=adjust(frame["p"]), p_fdr=adjust(frame["p"], "fdr_bh"))
     frame["size"] = np.select([frame["r2"] < 0.035, frame["r2"] < 0.07], ["A", "B"], "C")
     frame.loc[frame["p"].isna(), "size"] = ""
     # As in the ETS classes, an effect that is not significant is negligible whatever its size.
@@ -275,16 +280,15 @@ def adjust(p: pd.Series, method: str = "holm") -> pd.Series:
     # statsmodels' multipletests spends a tenth of a second per call on garbage collection
     has_test = p.notna().to_numpy()  # by position, since labels may repeat
     tested = p.to_numpy()[has_test]
-    if method == "holm":
-        order = tested.argsort()
-        steps = np.maximum.accumulate(tested[order] * np.arange(len(tested), 0, -1))
-        corrected = np.minimum(steps, 1)[order.argsort()]
-    elif method == "fdr_bh":
+    if method == "fdr_bh":
         from scipy.stats import false_discovery_control
 
         corrected = false_discovery_control(tested)
     else:
-        corrected = np.minimum(tested * len(tested), 1)
+        order = tested.argsort()
+        tests = np.arange(len(tested), 0, -1) if method == "holm" else len(tested)
+        steps = np.maximum.accumulate(tested[order] * tests)
+        corrected = np.minimum(steps, 1)[order.argsort()]
 
     result = p.copy()
     result[has_test] = corrected
@@ -324,12 +328,9 @@ def _mantel_haenszel(y: np.ndarray, focal: np.ndarray, total: pd.Series) -> list
     return [table.oddsratio_pooled, delta, se, statistic, p]
 
 
-def _ets_class(delta: float, se: float, p: float) -> str:
-    """Return the ETS class: C from 1.5 and significantly above 1, A below 1 or not significant."""
+def _ets_classes(size: pd.Series, se: pd.Series, p: pd.Series) -> np.ndarray:
+    """Return ETS classes: C from 1.5 and significantly above 1, A below 1 or not significant."""
     small, large = _ETS_LIMITS
-    if np.isnan(p):
-        return ""
-    if p >= 0.05 or abs(delta) < small:
-        return "A"
-    beyond = np.isnan(se) or (abs(delta) - small) / se > 1.645
-    return "C" if abs(delta) >= large and beyond else "B"
+    is_negligible = (p >= 0.05) | (size < small)
+    is_large = (size >= large) & (se.isna() | ((size - small) / se > 1.645))
+    return np.select([p.isna(), is_negligible, is_large], ["", "A", "C"], "B")

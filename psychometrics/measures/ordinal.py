@@ -11,7 +11,6 @@ from scipy.optimize import minimize_scalar
 
 from ..exceptions import ParameterError
 from .items import _as_numbers
-from .reliability import alphas, omegas
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 _LARGEST = 0.999
@@ -71,48 +70,6 @@ def polychoric(items: pd.DataFrame) -> pd.DataFrame:
         matrix[i, j] = matrix[j, i] = _correlation(pd.crosstab(pair.iloc[:, 0], pair.iloc[:, 1]))
 
     return pd.DataFrame(matrix, items.columns, items.columns)
-
-
-def ordinal_reliability(items: pd.DataFrame) -> pd.Series:
-    r"""Return alpha and omega of the answers, and of the tendencies assumed behind the answers.
-
-    Ordinal alpha and omega use :func:`polychoric` correlations. They estimate the reliability of a
-    sum of the unobserved *tendencies*; alpha and omega describe the sum of the scored answers. With
-    few options, or skewed answers, the ordinal values are mostly higher, because coarse options
-    lose information. So report alpha for a score; the ordinal values show what reliability the
-    items could reach with finer options.
-
-    Parameters
-    ----------
-    items : DataFrame, shape (R, I)
-        Keyed item scores of one scale, at least three items. Respondents with a gap are left out.
-
-    Returns
-    -------
-    Series
-        ``alpha, omega, alpha_ordinal, omega_ordinal, n``. The ordinal values are missing if an item
-        does not vary; omega is missing if the correlations are singular.
-
-    References
-    ----------
-    Zumbo, Gadermann and Zeisser (2007) for ordinal alpha; Chalmers (2018) for its limits.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> tendency = rng.normal(size=(400, 1)) + rng.normal(size=(400, 5))
-    >>> coefficients = ordinal_reliability(pd.DataFrame((tendency > 1).astype(int)))
-    >>> coefficients[["alpha", "alpha_ordinal"]].round(2).tolist()
-    [0.66, 0.81]
-    """
-    complete = _as_numbers(items).dropna()
-    linear = complete.cov().to_numpy(dtype=float)
-    ordinal = polychoric(complete).to_numpy()
-    sound = np.isfinite(ordinal).all()
-    row = {"alpha": float(alphas(linear)), "omega": float(omegas(linear))}
-    row["alpha_ordinal"] = float(alphas(ordinal)) if sound else np.nan
-    row["omega_ordinal"] = float(omegas(ordinal)) if sound else np.nan
-    return pd.Series(row | {"n": len(complete)})
 
 
 def _correlation(counts: pd.DataFrame) -> float:

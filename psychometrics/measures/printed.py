@@ -112,9 +112,9 @@ def possible_squares(
     squares = {}
     for total in possible_totals(mean, n, parts):
         least, most = _square_bounds(total, n, lowest * parts, highest * parts)
+        of_mean = Fraction(total**2, n)
         ranges = []
         for denominator in (n - 1, n):
-            of_mean = Fraction(total**2, n)
             low = max(small, Fraction(0)) ** 2 * parts**2 * denominator + of_mean
             high = large**2 * parts**2 * denominator + of_mean
             start = max(least, math.ceil(low))

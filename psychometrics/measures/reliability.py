@@ -128,11 +128,10 @@ def omega(items: pd.DataFrame) -> pd.Series:
     Returns
     -------
     Series
-        ``omega, low, high, n``; ``at_limit``, the number of items whose loading is held at 1 or -1.
-        Omega is missing if the correlations are singular and thus cannot identify a factor: if
-        there are no more respondents than items (:math:`R \le I`), if an item does not vary, or if
-        items are duplicates. The interval is also missing if omega is undefined after leaving out
-        one of the respondents.
+        ``omega, low, high, n``. Omega is missing if the correlations are singular and thus cannot
+        identify a factor: if there are no more respondents than items (:math:`R \le I`), if an item
+        does not vary, or if items are duplicates. The interval is also missing if omega is
+        undefined after leaving out one of the respondents.
 
     Raises
     ------
@@ -149,25 +148,18 @@ def omega(items: pd.DataFrame) -> pd.Series:
     --------
     >>> rng = np.random.default_rng(0)
     >>> table = pd.DataFrame(rng.normal(size=(24, 1)) + rng.normal(size=(24, 5)))
-    >>> omega(table)[["omega", "low", "high", "at_limit"]].round(2).tolist()
-    [0.81, 0.64, 0.9, 0.0]
+    >>> omega(table)[["omega", "low", "high"]].round(2).tolist()
+    [0.81, 0.64, 0.9]
     """
     values = _complete_answers(items, least_items=3)
-    people, size = values.shape
-    loadings = np.full(size, np.nan)
-    if people > size:
-        loadings = one_factor(_correlations(values))
-
-    value = float(_omegas_of_loadings(loadings))
+    value = float(omegas(_correlations(values))) if len(values) > 2 else np.nan
     low = high = np.nan
-
     if value < 1:
         without = omegas(np.stack([_correlations(sample) for sample in _leave_out(values)]))
         low, high = _coefficient_interval(value, without)
         low = 0.0 if low < 0 else low  # omega is never below 0
 
-    at_limit = (np.abs(loadings) >= 1).sum()
-    return pd.Series({"omega": value, "low": low, "high": high, "n": people, "at_limit": at_limit})
+    return pd.Series({"omega": value, "low": low, "high": high, "n": len(values)})
 
 
 def omegas(covariances: np.ndarray) -> np.ndarray:
@@ -192,17 +184,13 @@ def omegas(covariances: np.ndarray) -> np.ndarray:
     >>> float(omegas(np.full((3, 3), 0.5) + 0.5 * np.eye(3)).round(6))  # loadings of √0.5
     0.75
     """
-    return _omegas_of_loadings(one_factor(covariances))
-
-
-def _omegas_of_loadings(loadings: np.ndarray) -> np.ndarray:
-    """Return McDonald's omega from standardised loadings on one factor, shape (..., I)."""
+    loadings = one_factor(covariances)
     common = loadings.sum(axis=-1) ** 2
     return common / (common + (1 - loadings**2).sum(axis=-1))
 
 
 def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnaire]) -> pd.DataFrame:
-    """Return alpha and omega with their 95 % intervals for every scale and subscale.
+    """Return alpha with its 95 % interval for every scale and subscale.
 
     Parameters
     ----------
@@ -213,10 +201,8 @@ def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnair
     Returns
     -------
     DataFrame
-        ``scale, title, items, n, alpha, low, high, omega, omega_low, omega_high``, one row per
-        scale; ``n`` is the number of respondents without a gap. Statistics are missing if there are
-        too few respondents or items: alpha with one item or fewer than three respondents, omega
-        with fewer than three items or no more respondents than items.
+        ``scale, title, items, n, alpha, low, high``, one row per scale; ``n`` is the number of
+        respondents without a gap. Alpha is missing with one item or fewer than three respondents.
 
     Raises
     ------
@@ -245,15 +231,9 @@ def reliability_table(items: pd.DataFrame, questionnaires: Sequence[Questionnair
 
             if respondents > 2 and size > 1:
                 row |= alpha(keyed)[["alpha", "low", "high"]].to_dict()
-
-            if respondents > 2 and size > 2:
-                names = {"low": "omega_low", "high": "omega_high"}
-                row |= omega(keyed)[["omega", "low", "high"]].rename(names).to_dict()
-
             rows.append(row)
 
-    columns = ["alpha", "low", "high", "omega", "omega_low", "omega_high"]
-    return pd.DataFrame(rows, columns=["scale", "title", "items", "n", *columns])
+    return pd.DataFrame(rows, columns=["scale", "title", "items", "n", "alpha", "low", "high"])
 
 
 def generalisability(

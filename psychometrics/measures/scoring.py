@@ -225,11 +225,19 @@ def keyed_items(
     check_columns(items, ["questionnaire"])
     check_loaded([questionnaire])
     check_kinds({"scale": scale}, {"scale": Scale | None})
-    scores = items[items["questionnaire"] == questionnaire.id]
-    _check_answers(scores, ("respondent_id", "item_id"), ["score"])
+    scores = _answers_to(questionnaire, items)
+    check_columns(scores, ["respondent_id", "item_id"], ["score"])
     scores = scores.astype({"score": float})
     check_columns(scores, (), once=[column for column in scores if column != "score"])
     return _key_items(_item_matrix(scores, questionnaire), questionnaire, scale)
+
+
+def _answers_to(questionnaire: Questionnaire, answers: pd.DataFrame) -> pd.DataFrame:
+    """Return the answers to one questionnaire, or their scores; refuse a table without any."""
+    rows = answers[answers["questionnaire"] == questionnaire.id]
+    if rows.empty:
+        raise ParameterError(f"There are no answers to {questionnaire.id}; leave it out.")
+    return rows
 
 
 def _to_items(answers: pd.DataFrame) -> bool:

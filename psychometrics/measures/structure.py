@@ -44,13 +44,13 @@ def heterotrait_monotrait(
     Returns
     -------
     DataFrame
-        ``first, second, n`` (respondents with every item), ``heterotrait, monotrait_first,
-        monotrait_second`` (mean correlations), ``htmt``, ``low, high`` (percentile interval), and
-        ``dealt_low, dealt_high``, the central 95 % with items assigned to the scales at random. The
-        ratio is negative for constructs of opposite directions. By convention, magnitudes below
-        0.85 support two constructs, and intervals that include 1 do not; above 1, items correlate
-        more with the other scale's items than with items of their own scale. The ratio is missing
-        if an item does not vary, or a scale's items do not correlate positively on average.
+        ``first, second, n`` (respondents with every item), ``htmt``, ``low, high`` (percentile
+        interval), and ``dealt_low, dealt_high``, the central 95 % with items assigned to the scales
+        at random. The ratio is negative for constructs of opposite directions. By convention,
+        magnitudes below 0.85 support two constructs, and intervals that include 1 do not; above 1,
+        items correlate more with the other scale's items than with items of their own scale. The
+        ratio is missing if an item does not vary, or a scale's items do not correlate positively on
+        average.
 
     Raises
     ------
@@ -87,16 +87,13 @@ def heterotrait_monotrait(
     dealt = matrices[0][deals[:, :, None], deals[:, None, :]]
     names = list(sizes)
     counts = list(sizes.values())
-    means = block_means(matrices, counts)
     # a ratio is to mean correlations what a correlation is to covariances
-    ratios = as_correlations(means)
+    ratios = as_correlations(block_means(matrices, counts))
     ratios_by_chance = as_correlations(block_means(dealt, counts))
     rows = []
     for i, j in itertools.combinations(range(len(names)), 2):
         ratio = ratios[:, i, j]
-        row = {"first": names[i], "second": names[j], "n": len(values)}
-        row |= {"heterotrait": means[0, i, j], "monotrait_first": means[0, i, i]}
-        row |= {"monotrait_second": means[0, j, j], "htmt": ratio[0]}
+        row = {"first": names[i], "second": names[j], "n": len(values), "htmt": ratio[0]}
         ends = (*_percentiles(ratio[1:]), *_percentiles(ratios_by_chance[:, i, j]))
         ends = ends if np.isfinite(ratio[0]) else (np.nan,) * 4
         row |= dict(zip(("low", "high", "dealt_low", "dealt_high"), ends, strict=True))
@@ -144,16 +141,12 @@ def _pool_items(
     sizes = {}
     for questionnaire in load_questionnaires(questionnaires):
         scales = [scale for scale in questionnaire.scales if scale.parent is None]
-        scores = items[items["questionnaire"] == questionnaire.id]
-        if not len(scores):
-            raise ParameterError(f"There are no scores of '{questionnaire.id}'; add them.")
-
         members = [name for scale in scales for name in scale.items]
         if len(set(members)) < len(members):
             raise ParameterError(f"{questionnaire.id}: an item is in two scales; keep it in one.")
 
         for scale in scales:
-            keyed = keyed_items(scores, questionnaire, scale)
+            keyed = keyed_items(items, questionnaire, scale)
             if keyed.index.nlevels > 1:
                 keyed = keyed.droplevel("questionnaire")
 

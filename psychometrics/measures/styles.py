@@ -13,7 +13,7 @@ from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire, load_questionnaire, load_questionnaires
 from ..questionnaires.answers import tidy
 from .normalisation import pss
-from .scoring import keyed_items
+from .scoring import _answers_to, keyed_items
 
 
 def response_styles(
@@ -76,12 +76,9 @@ def response_styles(
     if unnamed and not isinstance(questionnaires, Questionnaire):
         raise ParameterError(f"Some answers are to '{min(unnamed)}'; name this questionnaire, too.")
     tables = []
-    for name, questionnaire in loaded.items():
-        rows = answers[answers["questionnaire"] == name]
-        if rows.empty:
-            raise ParameterError(f"There are no answers to {name}; leave it out.")
-
-        tables.append(_run_styles(tidy(rows, questionnaire), questionnaire, keys))
+    for questionnaire in loaded.values():
+        rows = tidy(_answers_to(questionnaire, answers), questionnaire)
+        tables.append(_run_styles(rows, questionnaire, keys))
 
     return pd.concat(tables, ignore_index=True)
 
@@ -186,10 +183,7 @@ def balanced_pairs(
     keys = ["respondent_id", "questionnaire", "item_id"]
     tables = []
     for questionnaire in questionnaires:
-        of_questionnaire = shares[shares["questionnaire"] == questionnaire.id]
-        if of_questionnaire.empty:
-            raise ParameterError(f"There are no answers to {questionnaire.id}; leave it out.")
-
+        of_questionnaire = _answers_to(questionnaire, shares)
         means = of_questionnaire.groupby([*keys, "polarity"])["score"].mean().unstack("polarity")
         means = means.reindex(columns=[1, -1]).reset_index()
         source = keyed_items(means.rename(columns={1: "score"}), questionnaire)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ..checks import check_columns
 from ..exceptions import ParameterError
 from .intervals import merge_near_ties
+from .normalisation import _check_answers
 
 # Mean PSS that differ by less count as constant: the difference is rounding.
 _LEAST_RANGE = 1e-9
@@ -48,10 +48,8 @@ def monotony(shares: pd.DataFrame) -> pd.DataFrame:
     >>> monotony(pss(answers)).to_numpy().round(2).tolist()
     [[1.0, -1.0]]
     """
-    check_columns(shares, ["respondent_id", "intensifier", "weight"], ["polarity", "weight", "pss"])
-
-    if shares.empty:
-        raise ParameterError("There are no answers; ask a questionnaire first.")
+    names = ["respondent_id", "intensifier", "weight"]
+    _check_answers(shares, names, ["polarity", "weight", "pss"])
     stray = shares.loc[~shares["polarity"].isin([1, -1]), "polarity"]
     if len(stray):
         raise ParameterError(f"polarity must be 1 (source) or -1 (inverse), got {stray.iloc[0]}.")

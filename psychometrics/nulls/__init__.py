@@ -12,7 +12,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "respondents": [
             "head_logits",
             "kernel",
-            "kernel_of_vectors",
             "null_answers",
             "null_distribution",
             "shuffled",

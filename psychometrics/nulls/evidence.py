@@ -605,8 +605,8 @@ def reached(observed: pd.Series, draws: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         Indexed by statistic: ``observed``; ``null`` (median), ``null low, null high`` (central 95
-        %); ``reach``, the share of draws that are at least as large as the observed value, with its
-        exact 95 % interval ``reach low, reach high``; ``p``; ``draws``.
+        %); ``reach``, the share of draws that are at least as large as the observed value; ``p``;
+        ``draws``.
 
     Raises
     ------
@@ -623,8 +623,6 @@ def reached(observed: pd.Series, draws: pd.DataFrame) -> pd.DataFrame:
     >>> found.loc["r", ["null", "reach", "p"]].tolist()
     [0.25, 0.25, 0.8]
     """
-    from statsmodels.stats.proportion import proportion_confint
-
     if not isinstance(observed, pd.Series):
         raise ParameterError(f"observed must be a Series of statistics, got {observed!r:.60}.")
     check_columns(draws, (), gaps=observed.index)
@@ -637,13 +635,11 @@ def reached(observed: pd.Series, draws: pd.DataFrame) -> pd.DataFrame:
             # rank correlations tie, and shipped draws are in single precision
             above = (sample >= value - 1e-6).sum()
             below = (sample <= value + 1e-6).sum()
-            ends = proportion_confint(above, len(sample), method="beta")
             row |= {"null": middle, "null low": low, "null high": high}
-            row |= {"reach": above / len(sample), "reach low": ends[0], "reach high": ends[1]}
+            row["reach"] = above / len(sample)
             row["p"] = min(1.0, 2 * (1 + min(above, below)) / (1 + len(sample)))
 
         rows[name] = row
 
-    columns = ["observed", "null", "null low", "null high", "reach", "reach low", "reach high",
-               "p", "draws"]  # fmt: skip
+    columns = ["observed", "null", "null low", "null high", "reach", "p", "draws"]
     return pd.DataFrame.from_dict(rows, orient="index").reindex(columns=columns)

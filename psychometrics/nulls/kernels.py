@@ -81,10 +81,8 @@ def kernel_statistics(covariance: pd.DataFrame, respondents: int | None = None) 
         raise ParameterError(f"Item {name} does not vary over heads: leave it out.")
 
     statistics = _scale_statistics(matrix[None], sizes)
-    table = pd.DataFrame(
-        [(*key, values[0]) for key, values in statistics.items()],
-        columns=["statistic", "scale", "other", "value"],
-    )
+    values = pd.Series({key: draws[0] for key, draws in statistics.items()}, name="value")
+    table = values.rename_axis(["statistic", "scale", "other"]).reset_index()
 
     if respondents is None:
         return table
@@ -138,10 +136,7 @@ def _scale_statistics(
         block = slice(end, end + size)
         end += size
         statistics["alpha", name, ""] = alphas(covariances[:, block, block])
-        missing = np.full(len(covariances), np.nan)
-        statistics["omega", name, ""] = (
-            omegas(covariances[:, block, block]) if size > 2 else missing
-        )
+        statistics["omega", name, ""] = omegas(covariances[:, block, block])
         largest = np.linalg.eigvalsh(correlations[:, block, block])[:, -1]
         statistics["first component", name, ""] = largest / size
 

@@ -12,7 +12,7 @@ import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +36,8 @@ _Numbers = NDArray[np.floating[Any]]
 _Pairs = tuple[tuple[str, str], ...]  # premise and hypothesis
 _Reading = tuple[str, int | None, str | None]  # a base, its layers, and a decoder's wording
 
-# The place of a kind in this list seeds its random numbers.
-_KINDS = ("random-heads", "random-bases", "shuffled-labels", "noise", "random-words")
-_HEADS = ("random-heads", "random-words")  # all of them share one reading of the prompts
+# What seeds the random numbers of a kind.
+_SEEDS = {"random-heads": 0, "noise": 3, "random-words": 4}
 
 
 @dataclass(frozen=True)
@@ -90,8 +89,6 @@ class NullRespondent:
         A head's name ends in a digest of the base's weights, the wording and the definition of the
         vectors, so that a head with different inputs has a different name.
         """
-        if self.kind not in _HEADS:
-            return self.name
         return f"{self.name} {models.vectors.reading_key(self.base, self.wording)[:8]}"
 
     def answer(self, pairs: _Pairs, vectors: _Numbers | None = None) -> _Numbers:
@@ -104,19 +101,13 @@ class NullRespondent:
         vectors : ndarray, shape (prompts, width), optional
             The prompts' vectors from the untouched base; by default they are computed.
         """
-        rng = np.random.default_rng([_KINDS.index(self.kind), self.number])
+        rng = np.random.default_rng([_SEEDS[self.kind], self.number])
         if self.kind == "noise":
             values = rng.random((len(pairs), 3), dtype="float32")
             shares: _Numbers = values / values.sum(axis=1, keepdims=True)
             return shares
 
-        if self.kind == "random-bases":
-            hidden = models.vectors.prompt_vectors(self.base, pairs, self.number)
-            if self.layers is not None and self.layers >= len(hidden):
-                depth = len(hidden) - 1
-                raise ParameterError(f"{self.base} has {depth} layers, not {self.layers}.")
-            vectors = hidden[-1 if self.layers is None else self.layers]
-        elif vectors is None:
+        if vectors is None:
             vectors = _read_prompts({self.reading}, (pairs,))[self.reading]
 
         if self.kind == "random-words":
@@ -154,11 +145,9 @@ def null_answers(
     ----------
     questionnaires : str, Path or Questionnaire, or several
         Names of shipped questionnaires, paths of files, or loaded ones.
-    null : {"random-heads", "random-bases", "shuffled-labels", "noise", "random-words"}
-        Random heads on the untouched base; random heads on bases with random weights; members
-        trained on pairs whose labels were shuffled (shipped answers to shipped questionnaires
-        only); three uniform random numbers for each prompt, divided by their sum; or random words
-        of an untouched decoder.
+    null : {"random-heads", "noise", "random-words"}
+        Random heads on the untouched base; three uniform random numbers for each prompt, divided by
+        their sum; or random words of an untouched decoder.
     respondents : int
         Number of respondents.
     base : str or sequence of str
@@ -195,10 +184,8 @@ def null_answers(
     >>> answers.groupby("respondent_id").size().tolist()
     [192, 192]
     """
-    populations = _draw_populations(
-        questionnaires, null, respondents, 1, base, layers, seed, wording
-    )
-    return next(populations)
+    reading = base, layers, seed, wording
+    return next(_draw_populations(questionnaires, null, respondents, 1, *reading))
 
 
 def null_distribution(
@@ -224,8 +211,7 @@ def null_distribution(
     respondents : int
         Size of each population.
     draws : int
-        Number of populations. Populations share no respondent, except for the shipped kind
-        (``"shuffled-labels"``), whose few respondents are drawn repeatedly.
+        Number of populations, which share no respondent.
 
     Returns
     -------
@@ -248,10 +234,8 @@ def null_distribution(
         raise ParameterError(f"statistic must be a function of answers, got {statistic!r:.60}.")
 
     rows = []
-    populations = _draw_populations(
-        questionnaires, null, respondents, draws, base, layers, seed, wording
-    )
-    for answers in populations:
+    reading = base, layers, seed, wording
+    for answers in _draw_populations(questionnaires, null, respondents, draws, *reading):
         value = statistic(answers)
         if isinstance(value, Mapping | pd.Series):
             rows.append(dict(value))
@@ -434,8 +418,13 @@ def _draw_populations(
     seed: int,
     wording: str | Sequence[str | None] | None,
 ) -> Iterator[pd.DataFrame]:
-    """Yield the answers of each population of null respondents."""
-    check_choice(_KINDS, null=null)
+    """Yield the answers of each population of null respondents.
+
+    Each respondent has its own random numbers. Heads are computed in parallel, each by one thread,
+    since numpy releases the interpreter's lock while it draws and multiplies. If several threads
+    shared one matrix product, they would wait for each other longer than they compute.
+    """
+    check_choice(_SEEDS, null=null)
     check_numbers(respondents=size, draws=draws, seed=seed)
     bases = _as_list(base)
     depths = [whole_depth(depth) for depth in _as_list(layers)]
@@ -454,18 +443,25 @@ def _draw_populations(
         for n in range(seed, seed + draws * size)
     ]  # fmt: skip
     stored = _shipped_answers(respondents, pairs)
-    readings = {m.reading for m in respondents if null in _HEADS and m not in stored}
+    readings = {m.reading for m in respondents if null != "noise" and m not in stored}
     vectors = _read_prompts(readings, parts)
+    if null == "random-words":  # load it here, because two threads must not load a model at once
+        for name in {respondent.base for respondent in respondents}:
+            drawn_words(name, np.random.default_rng(0))
+
+    def answer(respondent: NullRespondent) -> _Numbers:
+        if respondent in stored:
+            return stored[respondent]
+        return respondent.answer(pairs, vectors.get(respondent.reading))
 
     for draw in range(draws):
         population = respondents[draw * size : (draw + 1) * size]
-        if null == "shuffled-labels":
-            population = _sample_shipped(stored, null, size, draw, seed)
+        with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool:
+            answers = np.stack(list(pool.map(answer, population)))
 
         frame = prompted.copy(deep=False)
         frame.insert(0, "respondent_id", np.repeat([m.name for m in population], len(table)))
         frame.insert(1, "mode", "nli")
-        answers = _answer_all(population, pairs, vectors, stored)
         frame[list(PROBABILITIES)] = answers.reshape(-1, len(PROBABILITIES))
         yield frame
 
@@ -496,29 +492,18 @@ def _read_prompts(readings: set[_Reading], parts: tuple[_Pairs, ...]) -> dict[_R
 def _shipped_answers(
     respondents: list[NullRespondent], pairs: _Pairs
 ) -> dict[NullRespondent, _Numbers]:
-    """Return shipped answers, each of shape (prompts, 3), or none if a prompt is missing.
+    """Return the shipped answers of heads on decoders, each of shape (prompts, 3).
 
-    Heads on decoders are shipped one by one, and respondents of other kinds on the whole encoder,
-    of which there are few: all of those that have shuffled labels are returned.
+    There are none for other respondents, or if a prompt is missing.
     """
-    kind = respondents[0].kind
-    if kind in _HEADS:
-        file = "null_heads.parquet"
-        respondents = [r for r in respondents if r.wording is not None]
-    else:
-        file = "nulls.parquet"
-        on_whole_base = NullRespondent(kind)
-        respondents = [r for r in respondents if r.reading == on_whole_base.reading]
-
-    if kind == "noise" or not respondents:
+    respondents = [r for r in respondents if r.kind != "noise" and r.wording is not None]
+    if not respondents:
         return {}
 
-    table = _shipped_table(file)
+    table = _shipped_heads()
     rows = table.index.get_indexer(pd.Index([key_of(*pair) for pair in pairs]))
     if (rows < 0).any():
         return {}
-    if kind == "shuffled-labels":
-        respondents = [replace(on_whole_base, number=number) for number in range(table.shape[1])]
 
     answers = {}
     for respondent in respondents:
@@ -529,59 +514,10 @@ def _shipped_answers(
 
 
 @functools.cache
-def _shipped_table(name: str) -> pd.DataFrame:
-    """Return a shipped table by prompt, with three columns per respondent, or an empty table."""
-    path = shipped(name)
+def _shipped_heads() -> pd.DataFrame:
+    """Return the shipped answers of heads, with three columns for each, or an empty table."""
+    path = shipped("null_heads.parquet")
     return pd.read_parquet(path).set_index("key") if path.is_file() else pd.DataFrame()
-
-
-def _sample_shipped(
-    answers: dict[NullRespondent, _Numbers], null: str, size: int, draw: int, seed: int
-) -> list[NullRespondent]:
-    """Select some of a few shipped respondents: the first, or a random sample in later draws."""
-    members = list(answers)
-    if not members:
-        raise ParameterError(f"'{null}' answered only shipped prompts on MiniLM; use another null.")
-    if size > len(members):
-        raise ParameterError(
-            f"There are {len(members)} respondents of '{null}', not {size}; lower respondents."
-        )
-
-    order = np.arange(len(members))
-    if draw or seed:
-        order = np.random.default_rng([seed, draw]).permutation(order)
-    return [members[place] for place in np.sort(order[:size])]
-
-
-def _answer_all(
-    respondents: list[NullRespondent],
-    pairs: _Pairs,
-    vectors: dict[_Reading, _Numbers],
-    stored: dict[NullRespondent, _Numbers],
-) -> _Numbers:
-    """Return answers of a population, shape (respondents, prompts, 3).
-
-    Each respondent has its own random numbers. Heads are computed in parallel, each by one thread,
-    since numpy releases the interpreter's lock while it draws and multiplies. If several threads
-    shared one matrix product, they would wait for each other longer than they compute.
-    """
-    kind = respondents[0].kind
-    if kind == "random-bases" and not stored.keys() >= {*respondents}:
-        stored = {}  # shipped answers are rounded, so a population has only these or none
-
-    def answer(respondent: NullRespondent) -> _Numbers:
-        if respondent in stored:
-            return stored[respondent]
-        return respondent.answer(pairs, vectors.get(respondent.reading))
-
-    if kind not in _HEADS:  # a random base loads a model
-        return np.stack([answer(respondent) for respondent in respondents])
-    if kind == "random-words":  # load it here, because two threads must not load a model at once
-        for base in {respondent.base for respondent in respondents}:
-            drawn_words(base, np.random.default_rng(0))
-
-    with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool:
-        return np.stack(list(pool.map(answer, respondents)))
 
 
 def drawn_words(base: str, rng: np.random.Generator) -> NDArray[np.float32]:

@@ -167,7 +167,7 @@ def _stored(size: int) -> Iterator[tuple[str, Callable]]:
     yield "asked, table by table", lambda: _drop(sum(map(len, tables())))
     yield "scale scores, table by table", lambda: _drop(scale_scores(tables()))
     yield "alpha, table by table", alphas
-    yield "Rasch", lambda: _drop(irt.fit((kept["items"] > 0).astype(float), "conditional"))
+    yield "Rasch", lambda: _drop(irt.fit((kept["items"] > 0).astype(float)))
     store.cleanup()
 
 

@@ -26,15 +26,17 @@ from psychometrics.asking.ask import ask
 from psychometrics.asking.population import readable_names
 from psychometrics.data import shipped
 from psychometrics.figures import PEOPLE, TRAINED, style
-from psychometrics.measures.beliefs import unpack_bits
 from psychometrics.measures.irt import information, probability
 from psychometrics.measures.normalisation import two_way
 from psychometrics.measures.norms import compare_means
-from psychometrics.nulls.respondents import null_answers
+from psychometrics.modes.nli import PROBABILITIES
 from psychometrics.paths import data_dir
 from psychometrics.questionnaires import Questionnaire, load_questionnaire, psychobench_keys
+from psychometrics.questionnaires.prompts import prompts
+from psychometrics.store import key_of
 
 from ..claims import published
+from ..studies.hits import unpack_bits
 from ..studies.psychobench import published_tests
 from ..studies.untrained import EXPECTED, REAL
 from ..templating import TEMPLATES
@@ -128,9 +130,14 @@ def _two_way_answers() -> tuple[list[Questionnaire], pd.DataFrame, dict[str, str
     """Questionnaires, answers of a few respondents in the order of the prompts, readable names."""
     loaded = [load_questionnaire(name) for name in REAL]
     answers = ask(loaded, list(RESPONDENTS), progress=False)
-    null = null_answers(loaded, "shuffled-labels", 1)
-    named = readable_names(list(RESPONDENTS))
-    named[null["respondent_id"].iloc[0]] = "MiniLM, trained on shuffled labels"
+    member = "shuffled-labels-s0"
+    null = pd.concat(map(prompts, loaded)).assign(respondent_id=member, mode="nli")
+    shipped_answers = pd.read_parquet(shipped("nulls.parquet")).set_index("key")
+    pairs = null[["premise", "hypothesis"]].itertuples(index=False, name=None)
+    columns = [f"{member} {answer}" for answer in PROBABILITIES]
+    keys = [key_of(*pair) for pair in pairs]
+    null[[*PROBABILITIES]] = shipped_answers.loc[keys, columns].to_numpy()
+    named = readable_names(list(RESPONDENTS)) | {member: "MiniLM, trained on shuffled labels"}
     return loaded, pd.concat([answers, null], ignore_index=True), named
 
 
