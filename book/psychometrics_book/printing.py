@@ -65,13 +65,11 @@ def print_book(output: str | Path) -> Path:
     if missing:
         raise PsychometricsError(f"There is no page {missing[0]}: run `psychometrics book` first.")
     titles = {name: _page_title(html / name) for name in names}
-    on_screen = {name: titles.pop(name) for name in names if _ONLY_ON_SCREEN.fullmatch(name)}
-    first = (html / names[0]).read_text(encoding="utf-8")
-    canonical = re.search(r'rel="canonical" href="(.*?)index\.html"', first)
+    canonical = re.search(
+        r'rel="canonical" href="(.*?)index\.html"', (html / names[0]).read_text("utf-8")
+    )
     online = canonical.group(1) if canonical else ""
-    with tempfile.TemporaryDirectory() as folder:
-        readers = _print_pages(html, Path(folder), titles, on_screen, online)
-
+    readers = _print_pages(html, titles, online)
     writer = PdfWriter()
     pages = {}
     for name, reader in readers.items():
@@ -94,34 +92,27 @@ def _page_title(page: Path) -> str:
     return unescape(title.group(1)).partition(" — ")[0].strip()
 
 
-def _print_pages(
-    html: Path, folder: Path, titles: dict[str, str], on_screen: dict[str, str], online: str
-) -> dict[str, PdfReader]:
-    """Return the PDFs of the contents, whose name is empty, and of the pages that have titles."""
+def _print_pages(html: Path, titles: dict[str, str], online: str) -> dict[str, PdfReader]:
+    """Return the PDFs of the contents, whose name is empty, and of the pages for paper."""
+    from pypdf import PdfReader
     from tqdm import tqdm
 
-    readers = {}
+    readers: dict[str, PdfReader] = {}
     starts = {}
-    number = 1
-    for name in tqdm(titles, unit="page"):
-        starts[name] = number
-        readers[name] = _print(f"{(html / name).as_uri()}?page={number}", folder)
-        number += len(readers[name].pages)
+    with tempfile.TemporaryDirectory() as folder:
+        profile = Path(folder) / "profile"
+        for name in tqdm([name for name in titles if not _ONLY_ON_SCREEN.fullmatch(name)]):
+            starts[name] = 1 + sum(len(reader.pages) for reader in readers.values())
+            printed = Path(folder) / f"{starts[name]}.pdf"
+            print_page(f"{(html / name).as_uri()}?page={starts[name]}", printed, profile)
+            readers[name] = PdfReader(printed)
 
-    contents = folder / "contents.html"
-    values = {"titles": titles, "on_screen": on_screen, "starts": starts}
-    text = fill_template("contents.html.j2", book=html.as_uri(), online=online, **values)
-    contents.write_text(text, encoding="utf-8")
-    return {"": _print(contents.as_uri(), folder)} | readers
-
-
-def _print(address: str, folder: Path) -> PdfReader:
-    from pypdf import PdfReader
-
-    file = folder / "page.pdf"
-    file.unlink(missing_ok=True)
-    print_page(address, file, folder / "profile")
-    return PdfReader(file)
+        values = {"book": html.as_uri(), "titles": titles, "starts": starts, "online": online}
+        contents = Path(folder) / "contents.html"
+        contents.write_text(fill_template("contents.html.j2", **values), encoding="utf-8")
+        printed = contents.with_suffix(".pdf")
+        print_page(contents.as_uri(), printed, profile)
+        return {"": PdfReader(printed), **readers}
 
 
 def _link_pages(
@@ -131,8 +122,7 @@ def _link_pages(
     from pypdf.generic import ArrayObject, NameObject, TextStringObject
 
     places = {name: reader.named_destinations for name, reader in readers.items()}
-    sources = [(name, page) for name in pages for page in pages[name]]
-    for source, page in sources:
+    for source, page in [(name, page) for name in pages for page in pages[name]]:
         notes = page.get("/Annots") or []
         for reference in list(notes):
             link = reference.get_object()
@@ -152,7 +142,6 @@ def _link_pages(
                 link[NameObject("/Dest")] = ArrayObject([target, *fit])
                 link.pop("/A", None)
             elif online:
-                online_address = address.replace(book, online, 1)
-                link["/A"][NameObject("/URI")] = TextStringObject(online_address)
+                link["/A"][NameObject("/URI")] = TextStringObject(address.replace(book, online))
             else:
                 notes.remove(reference)
