@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
+from sphinx_external_toc.parsing import parse_toc_yaml
 
 from psychometrics.exceptions import ParameterError, PsychometricsError
 from psychometrics.paths import book_dir
@@ -308,28 +309,48 @@ def test_labels_of_figures_have_nine_points_on_the_page():
 
 @pytest.fixture
 def small_book(tmp_path, monkeypatch):
-    """Two pages that name each other."""
+    """Three pages that name each other, themselves and a file; one is only for the screen."""
     html = tmp_path / "_build" / "html"
     html.mkdir(parents=True)
-    for name, other in (("index", "using"), ("using", "index")):
-        text = f"<title>{name.title()} &#8212; A Book</title><p>See <a href='{other}.html'>it</a>."
+    names = ["index", "using", "numbers"]
+    links = [
+        f"<a href='{file}'>it</a>" for file in ["#here", "a.csv", *map("{}.html".format, names)]
+    ]
+    for name in names:
+        text = f"<title>{name.title()} &#8212; A Book</title><p id='here'>See {' '.join(links)}."
         (html / f"{name}.html").write_text(text, encoding="utf-8")
-    toc = "format: jb-book\nroot: index\nparts:\n- chapters:\n  - file: using\n"
+    toc = "format: jb-book\nroot: index\nparts:\n- chapters:\n  - file: using\n  - file: numbers\n"
     (tmp_path / "_toc.yml").write_text(toc)
     monkeypatch.setattr(printing, "book_dir", lambda: tmp_path)
     return tmp_path
 
 
-def test_the_book_is_printed_in_its_order_with_bookmarks_and_links_inside(small_book):
+@pytest.mark.parametrize("online", ["", "https://noether.github.io/book/"])
+def test_the_book_is_printed_in_its_order_and_no_link_is_dead(online, small_book):
     pypdf = pytest.importorskip("pypdf")
     if find_browser() is None:
         pytest.skip("neither Chromium nor Chrome is installed")
+    first = small_book / "_build" / "html" / "index.html"
+    first.write_text(f'<link rel="canonical" href="{online}index.html">' + first.read_text())
     printed = pypdf.PdfReader(printing.print_book(small_book / "book.pdf"))
-    assert len(printed.pages) == 2
-    assert [mark.title for mark in printed.outline] == ["Index", "Using"]
-    links = [note.get_object() for page in printed.pages for note in page["/Annots"]]
-    aims = [printed.get_page_number(link["/Dest"][0].get_object()) for link in links]
-    assert aims == [1, 0]
+    assert printed.page_labels == ["i", "1", "2"]
+    assert [mark.title for mark in printed.outline] == ["Contents", "Index", "Using"]
+    assert f"{online}numbers.html" in printed.pages[0].extract_text()
+    for number, expected in enumerate(([1, 2], [1, 1, 2], [2, 1, 2])):
+        links = [note.get_object() for note in printed.pages[number]["/Annots"]]
+        inside = [link["/Dest"][0].get_object() for link in links if "/Dest" in link]
+        assert [printed.get_page_number(page) for page in inside] == expected
+        outside = {link["/A"]["/URI"] for link in links if "/Dest" not in link}
+        files = ["a.csv", "numbers.html"] if number else ["numbers.html"]
+        assert outside == {online + file for file in files if online}
+
+
+def test_paper_has_what_is_read_and_leaves_out_what_is_looked_up():
+    names = [f"{name}.html" for name in parse_toc_yaml(book_dir() / "_toc.yml")]
+    left_out = set(filter(printing._ONLY_ON_SCREEN.fullmatch, names))
+    assert left_out >= {"reference/scores.html", "chapters/records-12.html", "execution.html"}
+    kept = "five-tests|glossary|using|bibliography|reference/formulas|primers/.*|chapters/[01].*"
+    assert not [name for name in left_out if re.fullmatch(f"({kept}).html", name)]
 
 
 @pytest.mark.parametrize("name", ["no/book.pdf", "book.html", "."])

@@ -272,12 +272,12 @@
   }
 
   /* Paper is white, whatever the screen is. */
-  const PAPER = 590; // pixels for a table between the margins of A4
+  const PAPER = 640; // pixels for a table between the margins of A4
 
   /* A table that is too wide for paper, however its words are broken, is made smaller. */
   function fitOnPaper(table) {
     const before = table.style.cssText;
-    table.style.cssText += "; display: table; width: min-content; font-size: 7pt !important";
+    table.style.cssText += "; display: table; width: min-content; font-size: 7.5pt !important";
     const least = table.offsetWidth;
     table.style.cssText = before;
     table.style.setProperty("--fits", Math.min(1, PAPER / least).toFixed(3));
@@ -299,6 +299,8 @@
     const rule = document.createElement("style");
     rule.textContent = `@media print { html { counter-reset: page ${first - 1}; } }`;
     document.head.append(rule);
+    const address = document.querySelector("link[rel=canonical]")?.href || `${DOCUMENTATION_OPTIONS.pagename}.html`;
+    document.documentElement.style.setProperty("--address", JSON.stringify(address));
     document.documentElement.classList.add("in-a-book");
   }
 
