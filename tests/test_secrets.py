@@ -135,8 +135,8 @@ def test_conditions_without_a_secret_pass(conditions):
 def test_headers_of_the_environment_are_those_of_an_endpoint_without_its_own(monkeypatch):
     monkeypatch.setenv("OPENAI_HEADERS", '{"x-gate": "a"}')
     bare, own = (Endpoint("http://host/v1", headers=headers) for headers in (None, {"x-own": "b"}))
-    assert bare.resolved().header_texts == {"x-gate": "a"}
-    assert own.resolved().header_texts == {"x-own": "b"}
+    assert bare.resolved().headers == {"x-gate": "a"}
+    assert own.resolved().headers == {"x-own": "b"}
     monkeypatch.setenv("OPENAI_HEADERS", "x-gate: a")
     with pytest.raises(ParameterError, match="headers"):
         bare.resolved()

@@ -308,26 +308,22 @@ def _summarise(
         without = answers.loc[~answers["status"].isin(["ok", "unasked"]), "status"]
         statuses = without.value_counts().to_dict()
 
-    unanswered = sum(statuses.values())
     summary = {
         "asked": bar.asked,
         "from_store": bar.stored,
-        "unanswered": unanswered,
+        "unanswered": sum(statuses.values()),
         "failed": {name: " ".join(str(error).split()) for name, error in errors.items()},
         "kinds": {name: error.kind for name, error in errors.items()},
         "precision": {who.respondent_id: who.dtype for who, *_ in plan.respondents},
         "seconds": round(seconds, 2),
     }
 
-    if statuses:
-        summary["statuses"] = statuses
-
-    if bar.unasked:
-        summary["unasked"] = bar.unasked
-
-    if bar.unused and bar.asked:
-        summary["unused"] = bar.unused
-
+    occasional = {
+        "statuses": statuses,
+        "unasked": bar.unasked,
+        "unused": bar.unused if bar.asked else 0,
+    }
+    summary |= {name: value for name, value in occasional.items() if value}
     if bar.spending.replies:
         summary |= bar.spending.summary()
 

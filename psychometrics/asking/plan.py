@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -81,7 +81,15 @@ class _Plan:
         self.conditions = self.ways[0][0]
         self.failures = _Failures(failures, mode, dtype, self.conditions)
         self.respondents: list[_Participant] = []
-        for respondent in _list_respondents(respondents):
+
+        is_file = isinstance(respondents, Path) and respondents.suffix in (".yaml", ".yml")
+        is_one = isinstance(respondents, pd.DataFrame | Path | bytes)
+        if isinstance(respondents, str) or is_file:
+            respondents = population(respondents)
+        elif is_one or hasattr(respondents, "answer") or not isinstance(respondents, Iterable):
+            respondents = [respondents]
+
+        for respondent in respondents:
             try:
                 self.respondents.append(self._make_participant(respondent, mode, dtype))
             except RespondentError as error:
@@ -116,19 +124,6 @@ class _Plan:
         return _Participant(identity, respondent, own_mode, loaded_with)
 
 
-def _list_respondents(respondents: Any) -> Iterable[Any]:
-    """Return respondents as a list, with a population's name replaced by its members."""
-    is_file = isinstance(respondents, Path) and respondents.suffix in (".yaml", ".yml")
-    if isinstance(respondents, str) or is_file:
-        return population(respondents)
-
-    is_one = isinstance(respondents, pd.DataFrame | Path | bytes) or hasattr(respondents, "answer")
-    if is_one or not isinstance(respondents, Iterable):
-        return [respondents]
-
-    return respondents
-
-
 class _Failures:
     """The failed respondents by name, also stored in a CSV file if one is given.
 
@@ -148,7 +143,7 @@ class _Failures:
         listed = ", ".join(f"{name}={value}" for name, value in masked.items())
         self._way = {"mode": mode, "dtype": dtype or "", "conditions": listed}
         # write it now, to report at once, not at the first failure, that it cannot be written
-        rows = self._change(pd.DataFrame.copy)
+        rows = self._change(set())
         lasting = rows[rows["kind"].isin(_LASTING) & (rows["fingerprint"] != "")]
         self._lasting = {row["fingerprint"]: row for row in lasting.to_dict("records")}
 
@@ -174,27 +169,17 @@ class _Failures:
             "fingerprint": identity.fingerprint if identity else "",
             "at": time.strftime("%Y-%m-%dT%H:%M:%S"),
         }
-
-        def replace(rows: pd.DataFrame) -> pd.DataFrame:
-            earlier = self._select_lines({name}, rows)
-            repeats = earlier & (rows["reason"] == failure["reason"])
-            if repeats.any():
-                failure["at"] = rows.loc[repeats, "at"].iloc[0]  # when it first failed
-            return pd.concat([rows[~earlier], pd.DataFrame([failure], columns=_COLUMNS)])
-
-        self._change(replace)
+        self._change({name}, failure)
 
     def remove(self, names: set[str]) -> None:
         """Remove from the file the respondents that have now answered."""
+        self._change(names)
 
-        def keep(rows: pd.DataFrame) -> pd.DataFrame:
-            answered = self._select_lines(names, rows)
-            return rows[~answered] if answered.any() else rows
+    def _change(self, names: set[str], failure: dict[str, str] | None = None) -> pd.DataFrame:
+        """Replace respondents' lines by a failure, if there is one, and return all lines.
 
-        self._change(keep)
-
-    def _change(self, change: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
-        """Change the file's rows, locked against other processes, and return the new ones."""
+        The file is locked against other processes.
+        """
         path = self._path
         if path is None:
             return pd.DataFrame(columns=_COLUMNS, dtype=str)
@@ -209,14 +194,19 @@ class _Failures:
 
         with hold:
             rows = self._read_rows(path)
-            changed = change(rows)
-            if changed is not rows:
-                write_csv(changed, path)
-            return changed
+            same_way = (rows[list(self._way)] == list(self._way.values())).all(axis=1)
+            earlier = rows["respondent"].isin(names) & same_way
+            if failure is None and names and not earlier.any():
+                return rows
 
-    def _select_lines(self, names: set[str], rows: pd.DataFrame) -> pd.Series:
-        same_way = (rows[list(self._way)] == list(self._way.values())).all(axis=1)
-        return rows["respondent"].isin(names) & same_way
+            kept = rows[~earlier].to_dict("records")
+            if failure is not None:
+                repeats = rows.loc[earlier & (rows["reason"] == failure["reason"]), "at"]
+                kept.append(failure | {"at": next(iter(repeats), failure["at"])})  # when it began
+
+            changed = pd.DataFrame(kept, columns=_COLUMNS, dtype=str)
+            write_csv(changed, path)
+            return changed
 
     @staticmethod
     def _read_rows(path: Path) -> pd.DataFrame:

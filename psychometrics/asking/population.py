@@ -77,7 +77,7 @@ def population(name: str | Path = "embedded") -> list[str]:
         return names
 
     texts = [text.strip() for text in str(name).split(",") if text.strip()]
-    names = [name for text in texts for name in (_list_names(text) if _is_file(text) else [text])]
+    names = [name for text in texts for name in (_read_bases(text) if _is_file(text) else [text])]
     if not names:
         raise RespondentError("The population has no respondents: name at least one.")
 
@@ -184,10 +184,10 @@ def named_bases(name: str) -> dict[str, str]:
     """
     files = [text.strip() for text in name.split(",") if _is_file(text.strip())]
     return {
-        respondent: _locate_model(file, entry.base)
+        respondent: base
         for file in files
-        for respondent, entry in zip(_list_names(file), _read_entries(file), strict=True)
-        if entry.base
+        for respondent, base in _read_bases(file).items()
+        if base is not None
     }
 
 
@@ -288,22 +288,20 @@ def _is_file(name: str) -> bool:
     return name.endswith((".yaml", ".yml"))
 
 
-def _list_names(name: str) -> list[str]:
-    """Return the names of a file's respondents; folders are relative to the file."""
-    return [
-        f"{entry.model}@{entry.revision}" if entry.revision else _locate_model(name, entry.model)
-        for entry in _read_entries(name)
-    ]
+def _read_bases(file: str) -> dict[str, str | None]:
+    """Return the names of a file's respondents, with their bases; folders are relative to it."""
+    path = Path(file).expanduser()
 
+    def locate(model: str) -> str:
+        folder = path.parent / model
+        return str(folder) if folder.is_dir() else model
 
-def _read_entries(name: str) -> tuple[_Entry, ...]:
-    return _read_population(Path(name).expanduser()).respondents
+    bases = {}
+    for entry in _read_population(path).respondents:
+        name = f"{entry.model}@{entry.revision}" if entry.revision else locate(entry.model)
+        bases[name] = locate(entry.base) if entry.base else None
 
-
-def _locate_model(file: str, model: str) -> str:
-    """Return the path of a model beside a population's file, or its name if there is none."""
-    folder = Path(file).expanduser().parent / model
-    return str(folder) if folder.is_dir() else model
+    return bases
 
 
 def _read_population(path: Path) -> _PopulationFile:

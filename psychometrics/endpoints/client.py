@@ -8,6 +8,7 @@ received it, and uses many times as much processor time.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import math
 import re
@@ -24,7 +25,7 @@ import aiohttp
 from ..exceptions import RespondentError
 from ..store.replies import well_formed
 from .completions import _NoReply, is_filtered
-from .endpoint import Endpoint
+from .endpoint import Endpoint, _json_object
 from .secrets import _find_secrets, _mask_secrets
 
 # Longest ``Retry-After`` in seconds that is obeyed; then the request is tried again.
@@ -56,7 +57,7 @@ class _Client:
         self.endpoint = endpoint
         self.held = 0.0  # time before which the endpoint wants no request for this model
         self.where = f"{name} at {endpoint.place}"
-        headers = endpoint.header_texts
+        headers = _json_object("headers", endpoint.headers)
         key = endpoint.api_key or ""
         base = urlsplit(endpoint.address)
         user = unquote(base.username or "")
@@ -68,8 +69,7 @@ class _Client:
         elif key and not any("{api_key}" in text for text in headers.values()):
             self._headers["Authorization"] = f"Bearer {key}"
 
-        for header, text in headers.items():
-            self._headers[header] = text.replace("{api_key}", key)
+        self._headers |= {name: text.replace("{api_key}", key) for name, text in headers.items()}
 
         # The address of a request has the endpoint's query, and no password.
         path = base.path.rstrip("/") + "/chat/completions"
@@ -106,10 +106,9 @@ class _Client:
             The endpoint refuses the request.
         """
         response, body = await self._send(text.encode())
-        try:
+        reply = None
+        with contextlib.suppress(ValueError, RecursionError):
             reply = json.loads(body)
-        except (ValueError, RecursionError):
-            reply = None
 
         self._check(response.status, reply, body, response.headers)
         self.hold(_read_reset(response.headers))

@@ -133,11 +133,6 @@ class Endpoint:
         return self.base_url or ""
 
     @property
-    def header_texts(self) -> Mapping[str, str]:
-        """The headers that are sent with each request, before the key is filled in."""
-        return self.headers if isinstance(self.headers, Mapping) else {}
-
-    @property
     def place(self) -> str:
         """The address without its password and query, for errors and the store."""
         url = urlsplit(self.address)

@@ -120,7 +120,6 @@ class RequestQueue:
         self._settings = settings
         self.logprobs = bool(settings.get("logprobs"))
         self._replied = self._failures = 0
-        self._is_reached = False  # whether any request has got a reply
         self._says_wait = not bar.disable  # whether to report why the first reply takes long
         self._too_soon_since = math.inf  # start of refusals as coming too soon
         self._last_error = ""
@@ -272,8 +271,6 @@ class RequestQueue:
         seconds = time.monotonic() - began
         await self._saves[questionnaire].save(key, turn, text, completion, seconds)
         self._failures = 0
-        self._replied += 1
-
         return dataclasses.replace(replies.by_key[key], is_new=True)  # as stored
 
     async def _send_until_reply(self, text: str) -> _Completion | None:
@@ -293,7 +290,7 @@ class RequestQueue:
             try:
                 completion = await self._send(text)
                 self._too_soon_since = math.inf
-                self._is_reached = True
+                self._replied += 1
                 return completion
             except _NoReply as error:
                 sent += 1
@@ -313,7 +310,7 @@ class RequestQueue:
                     failures += 1
                     unreadable += error.unreadable
                     tries = self.endpoint.retries + 1
-                    if not (self._is_reached or error.busy):
+                    if not (self._replied or error.busy):
                         tries = min(tries, _FIRST_TRIES)
                     is_hopeless = failures >= tries or unreadable >= _UNREADABLE_TRIES
 

@@ -99,19 +99,19 @@ class Identity(Mapping[str, Any]):
             source.name, source.kind, source.model, source.revision, mode, dtype, fingerprint
         )
 
+    @property
+    def _entries(self) -> dict[str, Any]:
+        is_absent = {name: getattr(self, name) is None for name in ("device", "by")}
+        return {name: value for name, value in vars(self).items() if not is_absent.get(name)}
+
     def __getitem__(self, name: str) -> Any:
-        if name not in list(self):
-            raise KeyError(name)
-        return getattr(self, name)
+        return self._entries[name]
 
     def __iter__(self) -> Iterator[str]:
-        for field in fields(self):
-            is_optional = field.name in ("device", "by")
-            if not is_optional or getattr(self, field.name) is not None:
-                yield field.name
+        return iter(self._entries)
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return len(self._entries)
 
 
 class Asking(NamedTuple):

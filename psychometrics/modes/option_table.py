@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.stats import binom
 
 from ..checks import check_three
@@ -30,27 +29,6 @@ if TYPE_CHECKING:
 
 # Prompts whose replies are scored, and then stored, together.
 _PROMPTS = 16
-
-
-def _score_options(
-    questionnaire: Questionnaire, asking: Asking, conditions: dict[str, Any], endpoint: Endpoint
-) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Return all options with their probabilities, and the statuses of unanswered items."""
-    identity = asking.identity
-    name = identity.respondent_id
-    rows = _OptionTable(questionnaire, conditions, identity.by).list_replies()
-    statuses: dict[str, str] = {}
-
-    if identity.by == "endpoint":
-        rows, statuses = _score_by_endpoint(rows, questionnaire, asking, endpoint)
-    else:
-        score = _score_by_logits if identity.by == "logits" else _score_by_entailment
-        manifest = {**identity, "device": identity.device, **conditions}
-        with StoredAnswers(asking.store, "options", questionnaire.id, name, manifest) as stored:
-            rows = score(rows, asking, stored, conditions)
-
-    who = {"respondent_id": name, "mode": "options", "questionnaire": questionnaire.id}
-    return rows.assign(run=1, status="ok", **who), statuses
 
 
 @dataclass(frozen=True)
@@ -129,7 +107,7 @@ class _OptionTable:
 
         names = option_labels(options, self.conditions["labels"])
         replies = names if self.conditions["score"] == "label" else texts
-        return [_write_voice_sentence(text) for text in replies] if wording == "voice" else replies
+        return [_write_sentence(text, True) for text in replies] if wording == "voice" else replies
 
     def write_prompt(self, item: Item, order: tuple[int, ...]) -> Any:
         """Return the premise, or system and user text; for a voice, only the text to continue."""
@@ -150,9 +128,148 @@ class _OptionTable:
         *system, user = (message["content"] for message in prompt)
         return "".join(system), user  # a file's own prompt may have no system text
 
+    def score(self, asking: Asking, endpoint: Endpoint) -> tuple[pd.DataFrame, dict[str, str]]:
+        """Return all options with their probabilities, and the statuses of unanswered items."""
+        identity = asking.identity
+        name = identity.respondent_id
+        rows = self.list_replies()
+        statuses: dict[str, str] = {}
 
-def _write_sentence(label: str) -> str:
+        if self.by == "endpoint":
+            rows, statuses = self._score_by_endpoint(rows, asking, endpoint)
+        else:
+            score = self._score_by_logits if self.by == "logits" else self._score_by_entailment
+            manifest = {**identity, "device": identity.device, **self.conditions}
+            questionnaire = self.questionnaire.id
+            with StoredAnswers(asking.store, "options", questionnaire, name, manifest) as stored:
+                rows = score(rows, asking, stored)
+
+        who = {"respondent_id": name, "mode": "options", "questionnaire": self.questionnaire.id}
+        return rows.assign(run=1, status="ok", **who), statuses
+
+    def _score_by_entailment(
+        self, rows: pd.DataFrame, asking: Asking, stored: StoredAnswers
+    ) -> pd.DataFrame:
+        """Return options with their probabilities from an NLI classifier."""
+        rows = rows.sort_values("is_baseline", kind="stable", ignore_index=True)
+        pairs: list[_Prompt] = list(zip(rows["prompt"], rows["reply"], strict=True))
+        keys = {pair: key_of(asking.identity.fingerprint, *pair) for pair in pairs}
+        NLI("nli").ask_missing(asking, keys, stored, len(keys))
+        answers = stored.rows.loc[[keys[pair] for pair in pairs], list(PROBABILITIES)].to_numpy()
+        e, _, c = answers.T
+        count = int((~rows["is_baseline"]).sum())
+        rows = rows.loc[: count - 1, ["item_id", "option", "label", "value"]].assign(
+            sent=pairs[:count]
+        )
+
+        conditions = self.conditions
+        has_persona = conditions["persona"] is not None
+        if conditions["score"] == "contrast" or has_persona:
+            check_three(pd.DataFrame({"contradiction": c}))
+
+        if has_persona:
+            values = rows.groupby("item_id")["value"]
+            rank = values.rank(method="first").to_numpy() - 1
+            highest = values.transform("size").to_numpy() - 1
+            return rows.assign(probability=binom.pmf(rank, highest, (1 + e - c).astype(float) / 2))
+
+        e = e.astype(float)
+        c = c.astype(float)
+        scores = e if conditions["score"] == "entailment" else e / (e + c)
+        has_baseline = conditions["baseline"] is not None
+        shares = pd.Series(scores[:count] / (scores[count:] if has_baseline else 1.0))
+        return rows.assign(probability=shares / shares.groupby(rows["item_id"]).transform("sum"))
+
+    def _score_by_logits(
+        self, rows: pd.DataFrame, asking: Asking, stored: StoredAnswers
+    ) -> pd.DataFrame:
+        """Return each option's probability as the model's next words, for each permutation."""
+        model = asking.respondent
+        bar = asking.bar
+        rows["key"] = [
+            key_of(asking.identity.fingerprint, self.conditions["score"], *prompt, reply)
+            for prompt, reply in zip(rows["prompt"], rows["reply"], strict=True)
+        ]
+        new = rows[[key not in stored for key in rows["key"]]].drop_duplicates("key")
+        bar.expect(rows["key"].nunique(), rows["key"].nunique() - len(new))
+        if new.empty:
+            device = ""
+        else:  # finding the device imports torch
+            device = asking.identity.device or str(resolve_device(None))
+            stored.describe(device=device)
+
+        groups = [group for _, group in new.groupby("prompt")]  # prompts of similar length together
+        most = 16 * _PROMPTS if device.startswith("cuda") else _PROMPTS
+        for start in range(0, len(groups), most):
+            batch = groups[start : start + most]
+            questions = [(group["prompt"].iloc[0], list(group["reply"])) for group in batch]
+            replies = pd.concat(batch)
+            scored = pd.DataFrame({"prompt": ["\n".join(prompt) for prompt in replies["prompt"]]})
+            scored["reply"] = replies["reply"].to_list()
+            scored["log_probability"] = model(questions, self.conditions["score"] == "text_mean")
+            _check_finite(scored["log_probability"], asking.identity)
+            stored.collect(scored, list(replies["key"]), len(scored))
+            bar.update(len(scored))
+
+        # Kept as logarithms, because probabilities of long texts would round to 0.
+        logs = stored.rows.loc[rows["key"], "log_probability"]
+        rows["log_probability"] = logs.to_numpy(dtype=float)
+        return _normalise_prompts(rows.drop(columns="key"))
+
+    def _score_by_endpoint(
+        self, rows: pd.DataFrame, asking: Asking, endpoint: Endpoint
+    ) -> tuple[pd.DataFrame, dict[str, str]]:
+        """Return options with their labels' probabilities, and the statuses of failed items.
+
+        If there is no reply about an item, the item's rows have the prompt but no probabilities. An
+        absent label gets the log-probability of the last token. ``mass`` is the probability of the
+        labels that are present, ``labels_seen`` their number, and ``unseen`` an upper bound on the
+        absent labels' share of the probability of all labels.
+        """
+        with naming_extras():
+            from .chat import _ask_first_tokens
+
+        items = rows.drop_duplicates("prompt").set_index("prompt")["item_id"].to_dict()
+        replies = _ask_first_tokens(self.questionnaire, asking, endpoint.resolved(), items)
+
+        unanswered: dict[str, str] = {}
+        rows = rows.assign(log_probability=np.nan, mass=np.nan, labels_seen=np.nan, unseen=np.nan)
+        for prompt, group in rows.groupby("prompt", sort=False):
+            status, tokens = replies[prompt]
+            if status != "ok":
+                unanswered |= dict.fromkeys(group["item_id"], status)
+                continue
+
+            shares = dict.fromkeys(group["reply"], 0.0)
+            for token, log in tokens.items():
+                label = token.strip()
+                if label in shares:  # " 1" and "1" are one label
+                    shares[label] += np.exp(log)
+
+            least = min(tokens.values())
+            mass = sum(shares.values())
+            seen = sum(share > 0 for share in shares.values())
+            unseen = (len(shares) - seen) * np.exp(least)
+            logs = {label: np.log(share) if share else least for label, share in shares.items()}
+            rows.loc[group.index, "log_probability"] = group["reply"].map(logs)
+            share_unseen = unseen / (mass + unseen) if mass else 1.0
+            rows.loc[group.index, ["mass", "labels_seen", "unseen"]] = mass, seen, share_unseen
+
+        if rows["mass"].max() == 0:
+            tokens = next(tokens for _, tokens in replies.values() if tokens)
+            raise RespondentError(
+                f"{asking.identity.respondent_id} begins its reply with none of the labels "
+                f"({', '.join(sorted(set(rows['reply'])))}); the likeliest tokens are "
+                f"{', '.join(map(repr, list(tokens)[:3]))}: use mode chat, or labels=alphabetical."
+            )
+
+        return _normalise_prompts(rows), unanswered
+
+
+def _write_sentence(label: str, in_own_voice: bool = False) -> str:
     """Turn an option into a sentence in the first person that can follow a statement.
+
+    With ``in_own_voice`` it continues a speaker's text.
 
     Examples
     --------
@@ -164,10 +281,14 @@ def _write_sentence(label: str) -> str:
     'Yes, this is true of me.'
     >>> _write_sentence("Paris")
     'The answer is: Paris.'
+    >>> _write_sentence("neither accurate nor inaccurate", in_own_voice=True)
+    'This describes me neither accurately nor inaccurately.'
     """
     words = label.strip().rstrip(".")
     low = words.lower()
 
+    if in_own_voice and re.search(r"\b(in)?accurate\b", low):
+        return f"This describes me {re.sub('accurate', 'accurately', low)}."
     if re.search(r"\b(in)?accurate\b|\b(un)?true\b|\bfalse\b|\b(un)?characteristic\b", low):
         return f"As a description of me, this is {low}."
     if re.search(r"\b(dis)?agree\b", low):
@@ -181,24 +302,6 @@ def _write_sentence(label: str) -> str:
         return f"This is {low} true of me."
 
     return f"The answer is: {words}."
-
-
-def _write_voice_sentence(label: str) -> str:
-    """Turn an option into a sentence with which a speaker could continue after a statement.
-
-    Examples
-    --------
-    >>> _write_voice_sentence("very inaccurate")
-    'This describes me very inaccurately.'
-    >>> _write_voice_sentence("neither accurate nor inaccurate")
-    'This describes me neither accurately nor inaccurately.'
-    >>> _write_voice_sentence("Strongly agree")
-    'I strongly agree with this.'
-    """
-    words = label.strip().rstrip(".").lower()
-    if re.search(r"\b(in)?accurate\b", words):
-        return f"This describes me {re.sub('accurate', 'accurately', words)}."
-    return _write_sentence(label)
 
 
 def _list_orders(count: int, permutations: str) -> list[tuple[int, ...]]:
@@ -215,143 +318,6 @@ def _list_orders(count: int, permutations: str) -> list[tuple[int, ...]]:
     return [order if permutations == "given" else order[::-1]]
 
 
-def _score_by_entailment(
-    rows: pd.DataFrame, asking: Asking, stored: StoredAnswers, conditions: dict[str, Any]
-) -> pd.DataFrame:
-    """Return options with their probabilities from an NLI classifier."""
-    rows = rows.sort_values("is_baseline", kind="stable", ignore_index=True)
-    pairs: list[_Prompt] = list(zip(rows["prompt"], rows["reply"], strict=True))
-    keys = {pair: key_of(asking.identity.fingerprint, *pair) for pair in pairs}
-    NLI("nli").ask_missing(asking, keys, stored, len(keys))
-    answers = stored.rows.loc[[keys[pair] for pair in pairs], list(PROBABILITIES)].to_numpy()
-    e, _, c = answers.T
-    count = int((~rows["is_baseline"]).sum())
-    rows = rows.loc[: count - 1, ["item_id", "option", "label", "value"]].assign(sent=pairs[:count])
-
-    has_persona = conditions["persona"] is not None
-    if conditions["score"] == "contrast" or has_persona:
-        check_three(pd.DataFrame({"contradiction": c}))
-
-    if has_persona:
-        values = rows.groupby("item_id")["value"]
-        rank = values.rank(method="first").to_numpy() - 1
-        highest = values.transform("size").to_numpy() - 1
-        return rows.assign(probability=binom.pmf(rank, highest, (1 + e - c).astype(float) / 2))
-
-    e = e.astype(float)
-    c = c.astype(float)
-    scores = e if conditions["score"] == "entailment" else e / (e + c)
-    has_baseline = conditions["baseline"] is not None
-    shares = scores[:count] / (scores[count:] if has_baseline else 1.0)
-    return rows.assign(probability=_normalise(shares, [rows["item_id"].to_numpy()]))
-
-
-def _score_by_logits(
-    rows: pd.DataFrame, asking: Asking, stored: StoredAnswers, conditions: dict[str, Any]
-) -> pd.DataFrame:
-    """Return each option's probability as the model's next words, for each permutation."""
-    model = asking.respondent
-    bar = asking.bar
-    rows["key"] = [
-        key_of(asking.identity.fingerprint, conditions["score"], *prompt, reply)
-        for prompt, reply in zip(rows["prompt"], rows["reply"], strict=True)
-    ]
-    new = rows[[key not in stored for key in rows["key"]]].drop_duplicates("key")
-    bar.expect(rows["key"].nunique(), rows["key"].nunique() - len(new))
-    if new.empty:
-        device = ""
-    else:  # finding the device imports torch
-        device = asking.identity.device or str(resolve_device(None))
-        stored.describe(device=device)
-
-    groups = [group for _, group in new.groupby("prompt")]  # prompts of similar length together
-    most = 16 * _PROMPTS if device.startswith("cuda") else _PROMPTS
-    for start in range(0, len(groups), most):
-        batch = groups[start : start + most]
-        questions = [(group["prompt"].iloc[0], list(group["reply"])) for group in batch]
-        replies = pd.concat(batch)
-        scored = pd.DataFrame({"prompt": ["\n".join(prompt) for prompt in replies["prompt"]]})
-        scored["reply"] = replies["reply"].to_list()
-        scored["log_probability"] = model(questions, conditions["score"] == "text_mean")
-        _check_finite(scored["log_probability"], asking.identity)
-        stored.collect(scored, list(replies["key"]), len(scored))
-        bar.update(len(scored))
-
-    # Kept as logarithms, because probabilities of long texts would round to 0.
-    logs = stored.rows.loc[rows["key"], "log_probability"]
-    rows["log_probability"] = logs.to_numpy(dtype=float)
-    return _normalise_prompts(rows.drop(columns="key"))
-
-
-def _score_by_endpoint(
-    rows: pd.DataFrame, questionnaire: Questionnaire, asking: Asking, endpoint: Endpoint
-) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Return options with their labels' probabilities, and the statuses of failed items.
-
-    If there is no reply about an item, the item's rows have the prompt but no probabilities.
-    """
-    with naming_extras():
-        from .chat import _ask_first_tokens
-
-    items = rows.drop_duplicates("prompt").set_index("prompt")["item_id"].to_dict()
-    replies = _ask_first_tokens(questionnaire, asking, endpoint.resolved(), items)
-
-    statuses = rows["prompt"].map({prompt: status for prompt, (status, _) in replies.items()})
-    failed = statuses != "ok"
-    unanswered = dict(zip(rows.loc[failed, "item_id"], statuses[failed], strict=True))
-    labels = rows.groupby("prompt")["reply"].agg(set)
-    tokens_of = {prompt: tokens for prompt, (_, tokens) in replies.items() if tokens}
-    shares = {prompt: _sum_labels(tokens, labels[prompt]) for prompt, tokens in tokens_of.items()}
-
-    if shares and not any(mass for _, mass, _, _ in shares.values()):
-        tokens = next(iter(tokens_of.values()))
-        raise RespondentError(
-            f"{asking.identity.respondent_id} begins its reply with none of the labels "
-            f"({', '.join(sorted(set(rows['reply'])))}); the likeliest tokens are "
-            f"{', '.join(map(repr, list(tokens)[:3]))}: use mode chat, or labels=alphabetical."
-        )
-
-    numbers = []
-    for prompt, reply in zip(rows["prompt"], rows["reply"], strict=True):
-        logs, mass, seen, unseen = shares.get(prompt, ({}, np.nan, np.nan, np.nan))
-        numbers.append((logs.get(reply, np.nan), mass, seen, unseen))
-
-    rows[["log_probability", "mass", "labels_seen", "unseen"]] = np.array(numbers, dtype=float)
-    return _normalise_prompts(rows), unanswered
-
-
-def _sum_labels(
-    tokens: dict[str, float], labels: set[str]
-) -> tuple[dict[str, float], float, float, float]:
-    """Return the labels' log-probabilities from an endpoint's likeliest tokens.
-
-    Returns
-    -------
-    dict of str to float
-        Log-probabilities of the labels; an absent label gets the log-probability of the last token.
-    float
-        Probability of the labels that are present.
-    float
-        Number of labels that are present.
-    float
-        Upper bound on the absent labels' share of the probability of all labels.
-    """
-    shares = dict.fromkeys(labels, 0.0)
-
-    for token, log in tokens.items():
-        label = token.strip()
-        if label in shares:  # " 1" and "1" are one label
-            shares[label] += np.exp(log)
-
-    mass = sum(shares.values())
-    seen = sum(share > 0 for share in shares.values())
-    least = min(tokens.values())
-    unseen = (len(labels) - seen) * np.exp(least)
-    logs = {label: np.log(share) if share else least for label, share in shares.items()}
-
-    return logs, mass, seen, unseen / (mass + unseen) if mass else 1.0
-
-
 def _normalise_prompts(rows: pd.DataFrame) -> pd.DataFrame:
     """Subtract the baseline, and normalise the options' probabilities for each prompt."""
     is_baseline = rows.pop("is_baseline")
@@ -364,21 +330,14 @@ def _normalise_prompts(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.drop(columns="reply").rename(columns={"prompt": "sent"})
 
 
-def _normalise_logs(logs: pd.Series, by: list[pd.Series]) -> NDArray[np.float64]:
+def _normalise_logs(logs: pd.Series, by: list[pd.Series]) -> pd.Series:
     """Turn log-probabilities into probabilities that sum to one within groups.
 
     Examples
     --------
-    >>> _normalise_logs(pd.Series([-1000.0, -1000.0, -3.0]), [pd.Series(["a", "a", "b"])])
-    array([0.5, 0.5, 1. ])
+    >>> _normalise_logs(pd.Series([-1000.0, -1000.0, -3.0]), [pd.Series(["a", "a", "b"])]).tolist()
+    [0.5, 0.5, 1.0]
     """
     # Scaled within each group, so that no group underflows as a whole.
-    odds = np.exp((logs - logs.groupby(by).transform("max")).to_numpy())
-    return _normalise(odds, [group.to_numpy() for group in by])
-
-
-def _normalise(values: NDArray[np.float64], by: list[NDArray[Any]]) -> NDArray[np.float64]:
-    """Divide each value by the sum of its group."""
-    series = pd.Series(np.asarray(values, dtype=float))
-    shares: NDArray[np.float64] = (series / series.groupby(by).transform("sum")).to_numpy()
-    return shares
+    odds = np.exp(logs - logs.groupby(by).transform("max"))
+    return odds / odds.groupby(by).transform("sum")

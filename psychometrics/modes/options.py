@@ -65,7 +65,7 @@ from .messages import Labels, as_filed
 from .mode import Asking, Conditions, Identity, Mode, Runs
 from .nli import NLI, NLIRespondent
 from .option_scorers import load_scorer
-from .option_table import _normalise_logs, _OptionTable, _score_options
+from .option_table import _normalise_logs, _OptionTable
 from .places import _find_endpoint_error, _identify_at_endpoint, model_here
 from .prompting import _check_finite
 
@@ -216,7 +216,8 @@ class Options(Mode):
         endpoint = conditions.pop("endpoint", None) or Endpoint()
         choose = conditions["choose"]
         asking = asking._replace(conditions=conditions)
-        shares, statuses = _score_options(questionnaire, asking, conditions, endpoint)
+        table = _OptionTable(questionnaire, conditions, identity.by)
+        shares, statuses = table.score(asking, endpoint)
         sent = shares.pop("sent").groupby(shares["item_id"])
         seen = None
 

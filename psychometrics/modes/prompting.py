@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import re
@@ -154,8 +155,22 @@ class PromptMode(Mode):
             return self.load(respondent, None, identity.dtype, **conditions).batches
 
         def ask(questions: list[_Prompt]) -> Any:
-            if not load.cache_info().currsize:
-                _check_tokenizer(find(respondent), questions)
+            if load.cache_info().currsize:
+                return load()(questions)
+
+            source = find(respondent)
+            if source.kind in ("embedded", "packed", "onnx"):
+                return load()(questions)
+
+            # A tokenizer that does not know the questions' words is refused before weights are
+            # loaded. If it cannot be read, loading the model reports all faults in order.
+            tokenizer = None
+            with contextlib.suppress(RespondentError):
+                tokenizer = load_tokenizer(source)
+            if tokenizer is not None:
+                texts = [" ".join(question) for question in questions]
+                check_known(tokenizer(texts, verbose=False)["input_ids"], tokenizer, source.name)
+
             return load()(questions)
 
         return ask
@@ -259,20 +274,6 @@ def _find_runnable(respondent: str | Path | Source) -> Source:
                 raise MissingPackageError("torch")
 
     return find(respondent)
-
-
-def _check_tokenizer(source: Source, questions: list[_Prompt]) -> None:
-    """Refuse a tokenizer that does not know the questions' words, before weights are loaded."""
-    if source.kind in ("embedded", "packed", "onnx"):
-        return
-
-    try:
-        tokenizer = load_tokenizer(source)
-    except RespondentError:  # the model is loaded next, and reports all faults in order
-        return
-
-    encoded = tokenizer([" ".join(question) for question in questions], verbose=False)
-    check_known(encoded["input_ids"], tokenizer, source.name)
 
 
 class _PromptRespondent:

@@ -37,7 +37,6 @@ _WRITERS = {
     "/completions": protocol.completion,
 }
 _ERRORS = {
-    400: "invalid_request_error",
     401: "authentication_error",
     404: "not_found_error",
     500: "server_error",
