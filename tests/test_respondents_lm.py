@@ -18,7 +18,8 @@ from transformers import (
 
 import psychometrics as pm
 from psychometrics.exceptions import RespondentError
-from psychometrics.modes import mode_named
+from psychometrics.modes.language_models import _LMRespondent
+from psychometrics.modes.mode import Identity
 from tests.tiny import log_probabilities
 
 PROMPTS = [
@@ -137,17 +138,20 @@ def test_an_intensifier_that_opens_the_text_has_a_probability_too(folder):
 @pytest.mark.parametrize("usual", ["left", "right"])
 @pytest.mark.parametrize("unchanged", ["left", "right", "neither"])
 def test_prompts_are_padded_on_the_side_that_changes_no_answer(usual, unchanged):
-    def answer(tokenizer, prompts):
-        padded = len(prompts) > 1 and tokenizer.padding_side != unchanged
-        return np.full((len(prompts), 1), 0.4 if padded else 0.5)
+    class Padding(_LMRespondent):
+        def score(self, prompts):
+            padded = len(prompts) > 1 and self.tokenizer.padding_side != unchanged
+            return np.full(len(prompts), 0.4 if padded else 0.5)
 
-    tokenizer = SimpleNamespace(padding_side=usual)
-    assert mode_named("causal")._may_pad(answer, tokenizer) == (unchanged != "neither")
-    assert tokenizer.padding_side == (usual if unchanged == "neither" else unchanged)
+    respondent = Padding(torch.nn.Identity(), SimpleNamespace(padding_side=usual), Identity("m"))
+    assert respondent.may_pad() == (unchanged != "neither")
+    assert respondent.tokenizer.padding_side == (usual if unchanged == "neither" else unchanged)
 
 
 def test_answers_that_are_not_numbers_do_not_count_as_unchanged():
-    def answer(_, prompts):
-        return np.full((len(prompts), 1), np.nan)
+    class Broken(_LMRespondent):
+        def score(self, prompts):
+            return np.full(len(prompts), np.nan)
 
-    assert not mode_named("causal")._may_pad(answer, SimpleNamespace(padding_side="right"))
+    tokenizer = SimpleNamespace(padding_side="right")
+    assert not Broken(torch.nn.Identity(), tokenizer, Identity("m")).may_pad()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
+import numpy as np
 import torch
 
 from ..exceptions import RespondentError
@@ -18,30 +18,28 @@ from ..models.sources import Source
 from .mode import Conditions, Identity
 from .prompting import PromptMode, _compute_batches, _Probabilities, _Prompt, _PromptRespondent
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
-    _Score = Callable[[PreTrainedModel, PreTrainedTokenizerBase, Sequence[_Prompt]], _Probabilities]
+# Relative change of a probability that rounding in other batch shapes may cause, in float32.
+_ROUNDING = 5e-5
+# Prompts of several lengths, which show whether a model reacts to padding.
+_PROBES: tuple[_Prompt, ...] = (
+    ("It was.", "I was late.", "late"),
+    ("It rained all day.", "I was late.", "late"),
+    ("It rained, and I passed.", "It was dry.", "dry"),
+    ("All of the students passed the exam, and it rained all day.", "I was late.", "late"),
+)
 
 
 class _LMRespondent(_PromptRespondent):
     """A language model that answers each prompt with one probability."""
 
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        identity: Identity,
-        score: _Score,
-        batch_size: int = 256,
-    ) -> None:
-        super().__init__(model, tokenizer, identity)
-        self.score = score
-        self.batch_size = batch_size
+    batch_size = 256
+
+    def score(self, prompts: Sequence[_Prompt]) -> _Probabilities:
+        """Return the probability that answers each of n prompts, shape (n,)."""
+        raise NotImplementedError
 
     def batches(self, prompts: Sequence[_Prompt]) -> Iterator[tuple[list[_Prompt], _Probabilities]]:
         """Yield distinct prompts with their answers, shape (n, 1), batch by batch."""
-        score = functools.partial(self.score, self.model, self.tokenizer)
 
         def length_and_text(prompt: _Prompt) -> tuple[int, str]:
             premise, hypothesis, word = prompt
@@ -51,8 +49,173 @@ class _LMRespondent(_PromptRespondent):
 
         # Prompts that differ only in the intensifier stay together.
         ordered = sorted(set(prompts), key=length_and_text)
-        for batch, values in _compute_batches(ordered, self.batch_size, score, self.identity):
+        for batch, values in _compute_batches(ordered, self.batch_size, self.score, self.identity):
             yield batch, values[:, None]
+
+    def may_pad(self) -> bool:
+        """Return whether padding on one side, left or right, leaves all answers unchanged.
+
+        A decoder that counts positions from the left needs padding on the right, XLNet needs it on
+        the left, the convolutions of ConvBERT react to padding anywhere, and Funnel, which pools
+        tokens, reacts only at some lengths. The tokenizer is set to the side that works.
+        """
+        alone = np.stack([self.score([probe])[0] for probe in _PROBES])
+        usual = self.tokenizer.padding_side
+        for side in (usual, "left" if usual == "right" else "right"):
+            self.tokenizer.padding_side = side
+            together = self.score(_PROBES)
+            if (np.abs(together - alone) <= _ROUNDING * alone).all():  # false for NaN, too
+                return True
+
+        self.tokenizer.padding_side = usual
+        return False
+
+    def _encode_and_locate(
+        self, prompts: Sequence[_Prompt]
+    ) -> tuple[list[list[int]], list[list[int]]]:
+        """Return token ids of premise and hypothesis as one text, and the intensifier's places."""
+        texts = []
+        spans = []
+        for premise, hypothesis, intensifier in prompts:
+            texts.append(f"{premise} {hypothesis}")
+            places = list(re.finditer(rf"\b{re.escape(intensifier)}\b", texts[-1], re.IGNORECASE))
+            if not places:
+                raise RespondentError(
+                    f"'{intensifier}' is not in '{texts[-1]}': correct the prompt."
+                )
+
+            spans.append(places[-1].span())
+
+        if not self.tokenizer.is_fast:
+            raise RespondentError("Token positions are missing: name a model with tokenizer.json.")
+
+        encoded = self.tokenizer(texts, return_offsets_mapping=True, verbose=False)
+        tokens = []
+        for offsets, (begin, end) in zip(encoded["offset_mapping"], spans, strict=True):
+            tokens.append(
+                [i for i, (a, b) in enumerate(offsets) if a < end and b > begin and b > a]
+            )
+
+        return check_length(encoded["input_ids"], self.model, self.tokenizer), tokens
+
+
+class _MaskedRespondent(_LMRespondent):
+    """A masked model that answers with the probability of the intensifier."""
+
+    @torch.inference_mode()
+    def score(self, prompts: Sequence[_Prompt]) -> _Probabilities:
+        """Return the probability of the intensifier, shape (n,).
+
+        It is the product of the probabilities of the intensifier's tokens, computed from left to
+        right, each with all later tokens still masked.
+        """
+        model: Any = self.model
+        tokenizer = self.tokenizer
+        encoded, spans = self._encode_and_locate(prompts)
+        inputs = tokenizer.pad({"input_ids": encoded}, return_tensors="pt").to(model.device)
+        ids = inputs["input_ids"].clone()
+
+        for row, span in enumerate(spans):
+            inputs["input_ids"][row, span] = tokenizer.mask_token_id
+
+        total = torch.zeros(len(prompts), device=model.device)
+        for step in range(max(map(len, spans))):
+            rows = [row for row, span in enumerate(spans) if len(span) > step]
+            places = torch.tensor([spans[row][step] for row in rows], device=model.device)
+            truth = ids[rows, places]
+            # Prompts that differ only in a masked intensifier are the same input.
+            texts = torch.cat([inputs["input_ids"][rows], places[:, None]], dim=1)
+            texts, inverse = torch.unique(texts, dim=0, return_inverse=True)
+            mask = torch.zeros(len(texts), ids.shape[1], dtype=torch.long, device=model.device)
+            mask[inverse] = inputs["attention_mask"][rows]
+            if hasattr(model, "cls"):
+                # The vocabulary layer costs as much as the encoder, so BERT's head is applied to
+                # one token a text.
+                hidden = model.base_model(input_ids=texts[:, :-1], attention_mask=mask)
+                logits = model.cls(hidden.last_hidden_state[range(len(texts)), texts[:, -1]])
+            else:
+                logits = model(input_ids=texts[:, :-1], attention_mask=mask).logits
+                logits = logits[range(len(texts)), texts[:, -1]]
+
+            logs = logits.float().log_softmax(dim=-1)
+            total[rows] += logs[inverse, truth]
+            inputs["input_ids"][rows, places] = truth
+
+        return total.exp().cpu().numpy()
+
+
+class _CausalRespondent(_LMRespondent):
+    """A causal model that answers with the probability of the intensifier."""
+
+    @torch.inference_mode()
+    def score(self, prompts: Sequence[_Prompt]) -> _Probabilities:
+        """Return the probability that the intensifier continues the text, shape (n,).
+
+        The condition ``mean`` combines the probabilities of the intensifier's tokens. The
+        geometric and the harmonic mean, unlike the product, do not penalise words of several
+        tokens.
+        """
+        model = self.model
+        encoded, spans = self._encode_and_locate(prompts)
+        begin = getattr(text_config(model.config), "bos_token_id", None) or 0
+
+        for row, ids in enumerate(encoded):
+            if (
+                ids[0] not in self.tokenizer.all_special_ids
+            ):  # the first word needs a token before it
+                encoded[row] = [begin, *ids]
+                spans[row] = [place + 1 for place in spans[row]]
+
+        encoded = [ids[: span[-1] + 1] for ids, span in zip(encoded, spans, strict=True)]
+        width = max(map(len, encoded))
+        device = model.device
+        padded = torch.tensor([[*row, *[0] * (width - len(row))] for row in encoded], device=device)
+        mask = [[1] * len(row) + [0] * (width - len(row)) for row in encoded]
+        attention = torch.tensor(mask, device=device)
+        logs = model(input_ids=padded, attention_mask=attention).logits.float().log_softmax(dim=-1)
+        values = []
+        for row, span in enumerate(spans):
+            tokens = torch.stack([logs[row, place - 1, padded[row, place]] for place in span])
+            if self.conditions["mean"] == "product":
+                values.append(tokens.sum().exp())
+            elif self.conditions["mean"] == "geometric":
+                values.append(tokens.mean().exp())
+            else:
+                values.append(len(span) / (-tokens).exp().sum())
+
+        return torch.stack(values).cpu().numpy()
+
+
+class _ClassRespondent(_LMRespondent):
+    """A classifier that answers with the probability of one of its two outputs."""
+
+    @torch.inference_mode()
+    def score(self, prompts: Sequence[_Prompt]) -> _Probabilities:
+        """Return a classifier's probability of one of its two outputs, shape (n,).
+
+        In a next-sentence head the first output means that the hypothesis follows the premise
+        (Devlin et al., 2019); in a classifier that was trained on CoLA the second output means that
+        the text of both is well formed.
+        """
+        columns = [list(texts) for texts in zip(*prompts, strict=True)][:2]
+        output = 0
+        if self.identity.mode == "acceptability":
+            columns = [[" ".join(texts) for texts in zip(*columns, strict=True)]]
+            output = 1
+
+        inputs = self.tokenizer(*columns, padding=True, return_tensors="pt").to(self.model.device)
+        check_length(inputs["input_ids"].tolist(), self.model, self.tokenizer)
+        logits: torch.Tensor = self.model(**inputs).logits
+        return logits.float().softmax(dim=-1)[:, output].cpu().numpy()
+
+
+# The head that each mode needs, and the respondents that answer with it.
+_RESPONDENTS: dict[str, tuple[str, type[_LMRespondent]]] = {
+    "acceptability": ("classifier", _ClassRespondent),
+    "causal": ("causal", _CausalRespondent),
+    "mlm": ("masked", _MaskedRespondent),
+    "nsp": ("next-sentence", _ClassRespondent),
+}
 
 
 class LanguageMode(PromptMode):
@@ -60,7 +223,7 @@ class LanguageMode(PromptMode):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self.head, self.score = _SCORES[name]
+        self.head, self.respondent_type = _RESPONDENTS[name]
 
     def digest(self, source: Source, dtype: str, **conditions: Any) -> str:
         """Return the fingerprint of the model at a source."""
@@ -105,16 +268,17 @@ class LanguageMode(PromptMode):
 
         if self.name == "acceptability" and model.config.num_labels != 2:
             raise RespondentError(f"{source.name} needs two outputs: name a CoLA classifier.")
-        score: _Score = functools.partial(self.score, **conditions)
-        answer = functools.partial(score, model)
+
+        respondent = self.respondent_type(model, tokenizer, identity)
+        respondent.conditions = conditions
         pads = source.kind == "embedded"
         knows_padding = (tokenizer.pad_token_id or 0) < vocabulary_size(model)
         if not pads and (knows_padding or self.name == "causal"):  # which pads with any token
-            pads = self._may_pad(answer, tokenizer)
+            pads = respondent.may_pad()
 
-        model = to_device(model, device, identity.precision, source.name)
-
-        return _LMRespondent(model, tokenizer, identity, score, 256 if pads else 1)
+        respondent.model = to_device(model, device, identity.precision, source.name)
+        respondent.batch_size = 256 if pads else 1
+        return respondent
 
 
 class _CausalConditions(Conditions):
@@ -127,146 +291,3 @@ class Causal(LanguageMode):
     """Language models that read from left to right."""
 
     conditions_type = _CausalConditions
-
-
-@torch.inference_mode()
-def _score_masked(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[_Prompt]
-) -> _Probabilities:
-    """Return the probability of the intensifier, shape (n,).
-
-    It is the product of the probabilities of the intensifier's tokens, computed from left to right,
-    each with all later tokens still masked.
-    """
-    network: Any = model
-    encoded, spans = _encode_and_locate(model, tokenizer, prompts)
-    inputs = tokenizer.pad({"input_ids": encoded}, return_tensors="pt").to(model.device)
-    ids = inputs["input_ids"].clone()
-
-    for row, span in enumerate(spans):
-        inputs["input_ids"][row, span] = tokenizer.mask_token_id
-
-    total = torch.zeros(len(prompts), device=model.device)
-    for step in range(max(map(len, spans))):
-        rows = [row for row, span in enumerate(spans) if len(span) > step]
-        places = torch.tensor([spans[row][step] for row in rows], device=model.device)
-        truth = ids[rows, places]
-        # Prompts that differ only in a masked intensifier are the same input.
-        texts = torch.cat([inputs["input_ids"][rows], places[:, None]], dim=1)
-        texts, inverse = torch.unique(texts, dim=0, return_inverse=True)
-        mask = torch.zeros(len(texts), ids.shape[1], dtype=torch.long, device=model.device)
-        mask[inverse] = inputs["attention_mask"][rows]
-        if hasattr(model, "cls"):
-            # The vocabulary layer costs as much as the encoder, so BERT's head is applied to one
-            # token a text.
-            hidden = network.base_model(input_ids=texts[:, :-1], attention_mask=mask)
-            logits = network.cls(hidden.last_hidden_state[range(len(texts)), texts[:, -1]])
-        else:
-            logits = network(input_ids=texts[:, :-1], attention_mask=mask).logits
-            logits = logits[range(len(texts)), texts[:, -1]]
-
-        logs = logits.float().log_softmax(dim=-1)
-        total[rows] += logs[inverse, truth]
-        inputs["input_ids"][rows, places] = truth
-
-    return total.exp().cpu().numpy()
-
-
-@torch.inference_mode()
-def _score_causal(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    prompts: Sequence[_Prompt],
-    mean: str = "product",
-) -> _Probabilities:
-    """Return the probability that the intensifier continues the text, shape (n,).
-
-    ``mean`` combines the probabilities of the intensifier's tokens. The geometric and the harmonic
-    mean, unlike the product, do not penalise words of several tokens.
-    """
-    encoded, spans = _encode_and_locate(model, tokenizer, prompts)
-    begin = getattr(text_config(model.config), "bos_token_id", None) or 0
-
-    for row, ids in enumerate(encoded):
-        if ids[0] not in tokenizer.all_special_ids:  # the first word needs a token before it
-            encoded[row] = [begin, *ids]
-            spans[row] = [place + 1 for place in spans[row]]
-
-    encoded = [ids[: span[-1] + 1] for ids, span in zip(encoded, spans, strict=True)]
-    width = max(map(len, encoded))
-    device = model.device
-    padded = torch.tensor([[*row, *[0] * (width - len(row))] for row in encoded], device=device)
-    mask = [[1] * len(row) + [0] * (width - len(row)) for row in encoded]
-    attention = torch.tensor(mask, device=device)
-    logs = model(input_ids=padded, attention_mask=attention).logits.float().log_softmax(dim=-1)
-    values = []
-    for row, span in enumerate(spans):
-        tokens = torch.stack([logs[row, place - 1, padded[row, place]] for place in span])
-        if mean == "product":
-            values.append(tokens.sum().exp())
-        elif mean == "geometric":
-            values.append(tokens.mean().exp())
-        else:
-            values.append(len(span) / (-tokens).exp().sum())
-
-    return torch.stack(values).cpu().numpy()
-
-
-@torch.inference_mode()
-def _score_class(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    prompts: Sequence[_Prompt],
-    head: str,
-) -> _Probabilities:
-    """Return a classifier's probability of one of its two outputs, shape (n,).
-
-    In a next-sentence head the first output means that the hypothesis follows the premise (Devlin
-    et al., 2019); in a classifier that was trained on CoLA the second output means that the text of
-    both is well formed.
-    """
-    columns = [list(texts) for texts in zip(*prompts, strict=True)][:2]
-    output = 0
-    if head == "classifier":
-        columns = [[" ".join(texts) for texts in zip(*columns, strict=True)]]
-        output = 1
-
-    inputs = tokenizer(*columns, padding=True, return_tensors="pt").to(model.device)
-    check_length(inputs["input_ids"].tolist(), model, tokenizer)
-    logits: torch.Tensor = model(**inputs).logits
-    return logits.float().softmax(dim=-1)[:, output].cpu().numpy()
-
-
-# The head that each mode needs, and the function from model, tokenizer and prompts to
-# probabilities.
-_SCORES: dict[str, tuple[str, Callable[..., _Probabilities]]] = {
-    "acceptability": ("classifier", functools.partial(_score_class, head="classifier")),
-    "causal": ("causal", _score_causal),
-    "mlm": ("masked", _score_masked),
-    "nsp": ("next-sentence", functools.partial(_score_class, head="next-sentence")),
-}
-
-
-def _encode_and_locate(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[_Prompt]
-) -> tuple[list[list[int]], list[list[int]]]:
-    """Return the token ids of premise and hypothesis as one text, and the intensifier's places."""
-    texts = []
-    spans = []
-    for premise, hypothesis, intensifier in prompts:
-        texts.append(f"{premise} {hypothesis}")
-        places = list(re.finditer(rf"\b{re.escape(intensifier)}\b", texts[-1], re.IGNORECASE))
-        if not places:
-            raise RespondentError(f"'{intensifier}' is not in '{texts[-1]}': correct the prompt.")
-
-        spans.append(places[-1].span())
-
-    if not tokenizer.is_fast:
-        raise RespondentError("Token positions are missing: name a model with tokenizer.json.")
-
-    encoded = tokenizer(texts, return_offsets_mapping=True, verbose=False)
-    tokens = []
-    for offsets, (begin, end) in zip(encoded["offset_mapping"], spans, strict=True):
-        tokens.append([i for i, (a, b) in enumerate(offsets) if a < end and b > begin and b > a])
-
-    return check_length(encoded["input_ids"], model, tokenizer), tokens

@@ -39,17 +39,8 @@ _Probabilities = NDArray[np.floating[Any]]
 _Row = TypeVar("_Row")
 _Computed = TypeVar("_Computed")
 
-# Relative change of a probability that rounding in other batch shapes may cause, in float32.
-_ROUNDING = 5e-5
 # Relative difference below which answers count as the same.
 _SAME = 1e-6
-# Prompts of several lengths, which show whether a model reacts to padding.
-_PROBES: tuple[_Prompt, ...] = (
-    ("It was.", "I was late.", "late"),
-    ("It rained all day.", "I was late.", "late"),
-    ("It rained, and I passed.", "It was dry.", "dry"),
-    ("All of the students passed the exam, and it rained all day.", "I was late.", "late"),
-)
 
 
 class PromptMode(Mode):
@@ -117,31 +108,6 @@ class PromptMode(Mode):
         dtype = resolve_dtype(dtype)
         fingerprint = self.digest(source, dtype, **conditions)
         return Identity.from_source(source, self.name, dtype, fingerprint)
-
-    def _may_pad(
-        self,
-        answer: Callable[[PreTrainedTokenizerBase, list[_Prompt]], _Probabilities],
-        tokenizer: PreTrainedTokenizerBase,
-    ) -> bool:
-        """Return whether padding on one side, left or right, leaves all answers unchanged.
-
-        A decoder that counts positions from the left needs padding on the right, XLNet needs it on
-        the left, the convolutions of ConvBERT react to padding anywhere, and Funnel, which pools
-        tokens, reacts only at some lengths. The tokenizer is set to the side that works; ``answer``
-        is called with the tokenizer and n prompts.
-        """
-        parts = slice(len(self.question_columns))
-        probes = [probe[parts] for probe in _PROBES]
-        alone = np.stack([answer(tokenizer, [probe])[0] for probe in probes])
-        usual = tokenizer.padding_side
-        for side in (usual, "left" if usual == "right" else "right"):
-            tokenizer.padding_side = side
-            together = answer(tokenizer, probes)
-            if (np.abs(together - alone) <= _ROUNDING * alone).all():  # false for NaN, too
-                return True
-
-        tokenizer.padding_side = usual
-        return False
 
     def open(self, respondent: Any, identity: Identity, **conditions: Any) -> Any:
         """Return a function from questions to batches of questions with their answers."""

@@ -247,25 +247,22 @@ def find_choices(text: str) -> tuple[Choice, ...]:
     return tuple(Choice(word, word) for word in words)
 
 
-def _bulleted(lines: Iterable[str]) -> list[str]:
-    """Return the texts of the lines that begin with a bullet or an empty box."""
-    return [match["text"].strip() for line in lines if (match := _BULLET.fullmatch(line))]
+def _read_bullets(lines: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the texts of lines with a bullet or an empty box, after the line before the first."""
+    words = [match["text"].strip() for line in lines if (match := _BULLET.fullmatch(line))]
+    before = list(itertools.takewhile(lambda line: not _BULLET.fullmatch(line), lines))
+    return _first_line(reversed(before)), words
 
 
 def _bulleted_options(text: str) -> list[str]:
     """Return the short lines with bullets that a question or a request to choose announces."""
-    lines = text.split("\n")
-    words = _bulleted(lines)
-    if not 1 < len(words) < _WIDEST:
-        return []
-
-    first = next(place for place, line in enumerate(lines) if _BULLET.fullmatch(line))
-    is_asked = _next_line(lines, range(first - 1, -1, -1)).rstrip().endswith("?")
+    header, words = _read_bullets(text.split("\n"))
+    is_announced = header.rstrip().endswith("?") or _CHOOSING.search(text)
     is_short = all(
         len(word.split()) < 8 and word[-1:] != "." and not _INSTRUCTION.match(word)
         for word in words
     )
-    return words if is_short and (is_asked or _CHOOSING.search(text)) else []
+    return words if 1 < len(words) < _WIDEST and is_short and is_announced else []
 
 
 def _items_without_numbers(lines: Sequence[str], shared: tuple[Choice, ...]) -> list[Choice]:
@@ -277,9 +274,7 @@ def _items_without_numbers(lines: Sequence[str], shared: tuple[Choice, ...]) -> 
     if len(matches) > 1:
         return [Choice(match["code"], match["text"].strip()) for match in matches]
 
-    first = next((place for place, line in enumerate(lines) if _BULLET.fullmatch(line)), 0)
-    header = _next_line(lines, range(first - 1, -1, -1))
-    items = _bulleted(lines)
+    header, items = _read_bullets(lines)
     announced = _HEADER_OF_ITEMS.search(header) or find_choices(header)
     if len(items) < 2 or not announced or {choice.text for choice in shared} & {*items}:
         return []
@@ -402,14 +397,14 @@ def _sort_runs(
     for run in runs:
         # The line after a list gives its answer, as in an example; that of the last list may be
         # the beginning of the answer.
-        solved = _SOLVED.match(_next_line(lines, range(run.end, len(lines))))
+        solved = _SOLVED.match(_first_line(lines[run.end :]))
         is_example = solved and (run is not runs[-1] or len(solved[1].split()) == 1)
         if len(run.entries) > 1 and is_example:
             continue
 
         kind = "options" if len(run.entries) > 1 else "neither"
         if not run.is_lettered:
-            header = _next_line(lines, range(run.start - 1, -1, -1))
+            header = _first_line(reversed(lines[: run.start]))
             if _has_items(run, header.strip(" :"), shared):
                 kind = "items"
             elif lettered and not _HEADER_OF_OPTIONS.search(header):
@@ -438,9 +433,9 @@ def _has_items(run: _Run, header: str, shared: tuple[Choice, ...]) -> bool:
     return bool(shared) and not (is_scale and is_short)
 
 
-def _next_line(lines: Sequence[str], numbers: Iterable[int]) -> str:
-    """Return the first of some lines that is not empty."""
-    return next((lines[number] for number in numbers if lines[number].strip()), "")
+def _first_line(lines: Iterable[str]) -> str:
+    """Return the first line that is not empty."""
+    return next((line for line in lines if line.strip()), "")
 
 
 def _one_per_list(lines: Sequence[str], options: Sequence[_Run]) -> list[Question]:
