@@ -246,7 +246,7 @@ def test_what_a_cluster_cannot_do_is_done_here_or_refused(
     identity = pm.modes.identify(models[0], dtype="float32")
     task = cluster._Task(identity, models[1], "nli", [], "/answers", {})
     with pytest.raises(RespondentError, match=r"m0 differs on .*: copy the"):
-        cluster._check_model(task)
+        task.check_model()
 
 
 def test_the_engine_for_clusters_says_what_to_install(models, monkeypatch):
@@ -268,7 +268,7 @@ def test_processors_memory_and_gpus_are_asked_for_by_the_size_of_the_model(model
 
     def resources(parameters, *nodes):
         monkeypatch.setattr(Source, "parameters", lambda _: parameters)
-        return cluster._estimate_resources(task, list(nodes))
+        return task.estimate_resources(list(nodes))
 
     assert resources(22e6, small) == {"num_cpus": 1, "memory": 2**30 + 132_000_000}
     assert resources(355e6, small)["num_cpus"] == 2  # all that there are

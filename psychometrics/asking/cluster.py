@@ -63,6 +63,65 @@ class _Task:
     store: str
     conditions: dict[str, Any]
 
+    def answer(self, stand_in: _StandIn | None = None) -> _Report:
+        """Put the questionnaires to the respondent, or to a stand-in that cannot be asked."""
+        bars = [Progress(disable=True) for _ in self.questionnaires]
+        mode = mode_named(self.mode)
+        failure: PsychometricsError | None = None
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                respondent: Any = stand_in
+                if stand_in is None:
+                    self.check_model()
+                    respondent = mode.open(self.respondent, self.identity, **self.conditions)
+
+                for questionnaire, bar in zip(self.questionnaires, bars, strict=True):
+                    asking = Asking(respondent, self.identity, self.store, bar, self.conditions)
+                    mode.answer(questionnaire, asking)
+            except PsychometricsError as error:
+                failure = type(error)(str(error))  # its causes may not be picklable
+                failure.__dict__.update(vars(error))
+            except Exception as error:
+                reason = RespondentError.of(self.identity.respondent_id, error)
+                failure = RespondentError(str(reason), kind=reason.kind)
+
+        texts = tuple(str(w.message) for w in caught if issubclass(w.category, UserWarning))
+        return _Report([bar.counts for bar in bars], texts, failure)
+
+    def check_model(self) -> None:
+        """Refuse a machine with a different model of the same name."""
+        dtype = self.identity.dtype
+        model_here = mode_named(self.mode).identify(self.respondent, dtype, **self.conditions)
+        if model_here.fingerprint != self.identity.fingerprint:
+            name = self.identity.respondent_id
+            place = ray.util.get_node_ip_address()
+            raise RespondentError(f"{name} differs on {place}: copy the model again.")
+
+    def estimate_resources(self, nodes: list[dict[str, float]]) -> dict[str, float]:
+        """Return the processors, memory and share of a GPU that the model needs on a machine."""
+        try:
+            parameters = find(self.respondent).parameters()
+        except Exception:  # its faults appear when it is loaded
+            parameters = _UNKNOWN
+
+        most = {
+            kind: max((node.get(kind, 0) for node in nodes), default=0)
+            for kind in ("CPU", "GPU", "memory")
+        }
+        cpus = min(_MOST_CPUS, math.ceil(parameters / _PER_CPU), int(most["CPU"]))
+        resources: dict[str, float] = {"num_cpus": max(1, cpus)}
+        # Loaded in float32, then possibly copied to bfloat16.
+        resources["memory"] = int(min(_LIBRARIES + 6 * parameters, most["memory"]))
+
+        if most["GPU"]:
+            width = 4 if self.identity.dtype == "float32" else 2
+            share = (_LIBRARIES + width * parameters) / _GPU
+            resources["num_gpus"] = min(1.0, math.ceil(8 * share) / 8)
+
+        return resources
+
 
 @dataclass(frozen=True)
 class _Report:
@@ -133,7 +192,7 @@ def _ask_on_cluster(
     counts = []
     for identity, respondent, mode, _ in participants:
         task = _Task(identity, respondent, mode.name, plan.questionnaires, url, plan.conditions)
-        stored = _answer(task, _StandIn(RespondentError("It would have to be asked.")))
+        stored = task.answer(_StandIn(RespondentError("It would have to be asked.")))
         counts += [] if stored.error else stored.counts
         tasks += [task] if stored.error else []
 
@@ -210,7 +269,7 @@ def _run(
     errors: dict[str, RespondentError] = {}
     running = {}
     for task in tasks:
-        resources = _estimate_resources(task, nodes)
+        resources = task.estimate_resources(nodes)
         path = Path(task.respondent).expanduser()
         is_file = task.identity.source in ("local", "packed") and task.respondent != SMOLLM2
         request = task
@@ -246,30 +305,6 @@ def _run(
     return errors
 
 
-def _estimate_resources(task: _Task, nodes: list[dict[str, float]]) -> dict[str, float]:
-    """Return the processors, memory and share of a GPU that a model needs on a machine."""
-    try:
-        parameters = find(task.respondent).parameters()
-    except Exception:  # its faults appear when it is loaded
-        parameters = _UNKNOWN
-
-    most = {
-        kind: max((node.get(kind, 0) for node in nodes), default=0)
-        for kind in ("CPU", "GPU", "memory")
-    }
-    cpus = min(_MOST_CPUS, math.ceil(parameters / _PER_CPU), int(most["CPU"]))
-    resources: dict[str, float] = {"num_cpus": max(1, cpus)}
-    # Loaded in float32, then possibly copied to bfloat16.
-    resources["memory"] = int(min(_LIBRARIES + 6 * parameters, most["memory"]))
-
-    if most["GPU"]:
-        width = 4 if task.identity.dtype == "float32" else 2
-        share = (_LIBRARIES + width * parameters) / _GPU
-        resources["num_gpus"] = min(1.0, math.ceil(8 * share) / 8)
-
-    return resources
-
-
 def _describe_loss(name: str, error: Exception) -> RespondentError:
     """Return the error of a respondent whose process was lost each time."""
     if isinstance(error, ray.exceptions.OutOfMemoryError):
@@ -288,43 +323,4 @@ def _work(task: _Task, threads: int) -> _Report:
     import torch
 
     torch.set_num_threads(threads)
-    return _answer(task)
-
-
-def _answer(task: _Task, stand_in: _StandIn | None = None) -> _Report:
-    """Put a task's questionnaires to its respondent, or to a stand-in that cannot be asked."""
-    bars = [Progress(disable=True) for _ in task.questionnaires]
-    identity = task.identity
-    mode = mode_named(task.mode)
-    failure: PsychometricsError | None = None
-
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            respondent: Any = stand_in
-            if stand_in is None:
-                _check_model(task)
-                respondent = mode.open(task.respondent, identity, **task.conditions)
-
-            for questionnaire, bar in zip(task.questionnaires, bars, strict=True):
-                asking = Asking(respondent, identity, task.store, bar, task.conditions)
-                mode.answer(questionnaire, asking)
-        except PsychometricsError as error:
-            failure = type(error)(str(error))  # its causes may not be picklable
-            failure.__dict__.update(vars(error))
-        except Exception as error:
-            reason = RespondentError.of(identity.respondent_id, error)
-            failure = RespondentError(str(reason), kind=reason.kind)
-
-    texts = tuple(str(w.message) for w in caught if issubclass(w.category, UserWarning))
-    return _Report([bar.counts for bar in bars], texts, failure)
-
-
-def _check_model(task: _Task) -> None:
-    """Refuse a machine with a different model of the same name."""
-    identity = task.identity
-    mode = mode_named(task.mode)
-    model_here = mode.identify(task.respondent, identity.dtype, **task.conditions)
-    if model_here.fingerprint != identity.fingerprint:
-        place = ray.util.get_node_ip_address()
-        raise RespondentError(f"{identity.respondent_id} differs on {place}: copy the model again.")
+    return task.answer()
