@@ -44,8 +44,8 @@ _RETRIES = 2
 # Seconds in which the head of a cluster must accept a connection.
 _CONNECT = 10
 _LOADABLE = ("embedded", "local", "packed", "hub")
-_PER_CPU = 50e6
 # Number of parameters per requested processor, and most processors for a task.
+_PER_CPU = 50e6
 _MOST_CPUS = 8
 _UNKNOWN = 500e6  # parameters, if the number is unknown
 _GPU = 16 * 2**30  # least assumed memory of a GPU, in bytes

@@ -27,6 +27,7 @@ from ..questionnaires.readers import read
 
 FAMILIES = {"encoders": "MiniLM", "decoders": "SmolLM2"}
 """The names of populations that consist of one family, each with the name of its family."""
+_ENDINGS = (".yaml", ".yml")  # of a population's file
 
 
 def population(name: str | Path = "embedded") -> list[str]:
@@ -77,7 +78,10 @@ def population(name: str | Path = "embedded") -> list[str]:
         return names
 
     texts = [text.strip() for text in str(name).split(",") if text.strip()]
-    names = [name for text in texts for name in (_read_bases(text) if _is_file(text) else [text])]
+    names = []
+    for text in texts:
+        names += list(_read_bases(text)) if text.endswith(_ENDINGS) else [text]
+
     if not names:
         raise RespondentError("The population has no respondents: name at least one.")
 
@@ -182,7 +186,7 @@ def named_bases(name: str) -> dict[str, str]:
     >>> named_bases("embedded")
     {}
     """
-    files = [text.strip() for text in name.split(",") if _is_file(text.strip())]
+    files = [text.strip() for text in name.split(",") if text.strip().endswith(_ENDINGS)]
     return {
         respondent: base
         for file in files
@@ -221,7 +225,7 @@ def population_table(name: str | Path = "embedded") -> pd.DataFrame:
     >>> population_table().groupby("family")["default"].sum().to_dict()
     {'MiniLM': 13, 'SmolLM2': 8}
     """
-    if _is_file(str(name)):
+    if str(name).endswith(_ENDINGS):
         listed = _read_population(Path(name))
         models = (*listed.respondents, *listed.left_out)
         entries = [{"kind": "", "reason": ""} | entry.model_dump() for entry in models]
@@ -282,10 +286,6 @@ class _PopulationFile(Part):
         if twice:
             raise ValueError(f"the respondent {twice[0]} is listed twice; keep one")
         return self
-
-
-def _is_file(name: str) -> bool:
-    return name.endswith((".yaml", ".yml"))
 
 
 def _read_bases(file: str) -> dict[str, str | None]:

@@ -63,57 +63,20 @@ class NLIRespondent(_PromptRespondent):
     """
 
     parts = ("premise", "hypothesis")
+    _reads: PreTrainedModel | PreTrainedConfig
+    _fast_forward: Callable[..., torch.Tensor | None] | None
 
     def __init__(
-        self,
-        model: PreTrainedModel | None,
-        tokenizer: PreTrainedTokenizerBase | None,
-        identity: Identity,
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, identity: Identity
     ) -> None:
-        import torch
-
-        from ..models.fast import fast_forward, packed_forward
-
-        dtype = identity.precision
-        self._reads: PreTrainedModel | PreTrainedConfig
-        self._fast_forward: Callable[..., torch.Tensor | None] | None
-
-        if model is not None and tokenizer is not None:
-            super().__init__(model, tokenizer, identity)
-            self.token_budget = batch_tokens(model.config, model.device, dtype)
-            self._fast_forward = fast_forward(self.model)
-            self._reads = self.model
-            outputs: Any = self.model.config.id2label
-            self.order = self._label_order(outputs)
-
-            return
-
-        self.identity = identity
-        device = torch.device(identity.device or "cpu")
-        weights, self.tokenizer, config = embedded_weights(identity.respondent_id)
-        precision: torch.dtype = getattr(torch, dtype)
-        weights = {name: weight.to(device, precision) for name, weight in weights.items()}
-        self._fast_forward = packed_forward(weights, config)
-        self._reads = config
-        self.order = [0, 1, 2]
-        self.token_budget = batch_tokens(config, device, dtype)
-
-    @functools.cached_property
-    def model(self) -> PreTrainedModel:
-        """The transformers model.
-
-        An embedded member on the encoder answers without this model, since importing its class
-        takes longer than a questionnaire. Once the model has been requested, it gives the answers.
-        """
-        import torch
-
         from ..models.fast import fast_forward
 
-        model, _ = load_embedded(self.identity.respondent_id)
-        device = torch.device(self.identity.device or "cpu")
-        model = to_device(model, device, self.identity.precision)
-        self._fast_forward = fast_forward(model)
-        return model
+        super().__init__(model, tokenizer, identity)
+        self.token_budget = batch_tokens(model.config, model.device, identity.precision)
+        self._fast_forward = fast_forward(self.model)
+        self._reads = self.model
+        outputs: Any = self.model.config.id2label
+        self.order = self._label_order(outputs)
 
     def accuracy(self) -> tuple[float, float, float, float]:
         """Return the share of correct answers to the project's plain labelled pairs.
@@ -250,6 +213,39 @@ class NLIRespondent(_PromptRespondent):
             order = _infer_labels(*self._answer_labelled(), name)
 
         return order
+
+
+class _EmbeddedRespondent(NLIRespondent):
+    """An embedded member on the encoder.
+
+    It answers without its transformers model, since importing the model's class takes longer than a
+    questionnaire. Once the model has been requested, it gives the answers.
+    """
+
+    def __init__(self, identity: Identity) -> None:
+        import torch
+
+        from ..models.fast import packed_forward
+
+        self.identity = identity
+        self._device = torch.device(identity.device or "cpu")
+        weights, self.tokenizer, config = embedded_weights(identity.respondent_id)
+        precision: torch.dtype = getattr(torch, identity.precision)
+        weights = {name: weight.to(self._device, precision) for name, weight in weights.items()}
+        self._fast_forward = packed_forward(weights, config)
+        self._reads = config
+        self.order = [0, 1, 2]
+        self.token_budget = batch_tokens(config, self._device, identity.precision)
+
+    @functools.cached_property
+    def model(self) -> PreTrainedModel:  # type: ignore[override]  # which others have at once
+        """The transformers model."""
+        from ..models.fast import fast_forward
+
+        model, _ = load_embedded(self.identity.respondent_id)
+        model = to_device(model, self._device, self.identity.precision)
+        self._fast_forward = fast_forward(model)
+        return model
 
 
 class _WordsRespondent(NLIRespondent):
@@ -462,7 +458,7 @@ class NLI(PromptMode):
         recipe = source.recipe
         by_words = "answers" in recipe
         if source.kind == "embedded" and not by_words:
-            return NLIRespondent(None, None, identity)
+            return _EmbeddedRespondent(identity)
 
         if source.kind == "embedded":
             model, tokenizer = load_embedded(source.name)
