@@ -6,6 +6,7 @@ the size of requests and the time that they may take.
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import ipaddress
 import json
@@ -14,7 +15,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -161,6 +162,14 @@ class NullServer(ThreadingHTTPServer):
             return self.counts[digest] - 1
 
 
+class _Refusal(Exception):
+    """The error for a request that is refused, with the status of the response."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = _PATIENCE
@@ -170,58 +179,54 @@ class _Handler(BaseHTTPRequestHandler):
     server: NullServer
 
     def do_GET(self) -> None:
-        if not self._is_allowed():
-            return
-        page = self._page()
+        self._answer(self._get)
+
+    def do_POST(self) -> None:
+        self._answer(self._post)
+
+    def _answer(self, answer: Callable[[str], None]) -> None:
+        """Answer a request for a page, or refuse it with the reason."""
+        try:
+            self._check_access()
+            answer(self.path.partition("?")[0].rstrip("/").removeprefix("/v1"))
+        except _Refusal as refusal:
+            self._refuse(refusal.status, str(refusal))
+        except PsychometricsError as error:
+            self._refuse(404 if str(error).startswith("model:") else 400, str(error))
+        except OSError:  # the client hung up
+            raise
+        except Exception:
+            self.server.handle_error(self.request, self.client_address)
+            self._refuse(500, "The server could not answer; its own output says why.")
+
+    def _get(self, page: str) -> None:
         name = page.removeprefix("/models/")
         respondents = self.server.respondents
         if page == "/models":
             models = [_describe_model(each) for each in respondents.names()]
             self._send(200, {"object": "list", "data": models})
         elif name != page:
-            try:
-                respondents.check(name)
-            except ParameterError as error:
-                self._refuse(404, str(error))
-            else:
-                self._send(200, _describe_model(name))
+            respondents.check(name)
+            self._send(200, _describe_model(name))
         elif page == "/stats":
             with self.server.lock:
                 self._send(200, dict(self.server.stats))
         else:
-            self._refuse(404, f"{page[:80]}: no such page; use /v1/models or /stats.")
+            raise _Refusal(404, f"{page[:80]}: no such page; use /v1/models or /stats.")
 
-    def do_POST(self) -> None:
-        if not self._is_allowed():
-            return
+    def _post(self, page: str) -> None:
         body = self._read_body()
-        if body is None:
-            return
-
-        page = self._page()
         if page not in _WRITERS:
-            self._refuse(404, f"{page[:80]}: no such page; use /v1/chat/completions.")
-            return
-        try:
+            raise _Refusal(404, f"{page[:80]}: no such page; use /v1/chat/completions.")
+
+        request = None
+        with contextlib.suppress(ValueError, RecursionError):
             request = json.loads(body)
-            if not isinstance(request, dict):
-                raise ValueError
-        except (ValueError, RecursionError):
-            self._refuse(400, "body: not a JSON object; send one request.")
-            return
+        if not isinstance(request, dict):
+            raise _Refusal(400, "body: not a JSON object; send one request.")
 
-        try:
-            draw = self.server.count_draw(request)
-            replies = protocol.write_replies(self.server.respondents, request, draw)
-        except PsychometricsError as error:
-            text = str(error)
-            self._refuse(404 if text.startswith("model:") else 400, text)
-            return
-        except Exception:
-            self.server.handle_error(self.request, self.client_address)
-            self._refuse(500, "The server could not answer; its own output says why.")
-            return
-
+        draw = self.server.count_draw(request)
+        replies = protocol.write_replies(self.server.respondents, request, draw)
         with self.server.lock:
             self.server.stats["requests"] += 1
             self.server.stats["answers"] += sum(len(reply.answers) for reply in replies)
@@ -234,41 +239,32 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send(200, content)
 
-    def _page(self) -> str:
-        return self.path.partition("?")[0].rstrip("/").removeprefix("/v1")
-
-    def _is_allowed(self) -> bool:
+    def _check_access(self) -> None:
         """Refuse pages of other sites, whose names may lead to this machine, and missing keys."""
         host = self.headers.get("Host", "").rpartition(":")[0] or self.headers.get("Host", "")
         if not self.server.is_public and not _is_loopback(host.strip("[]")):
-            self._refuse(403, f"Host: {host[:80]!r} is not this machine; use 127.0.0.1.")
-            return False
+            raise _Refusal(403, f"Host: {host[:80]!r} is not this machine; use 127.0.0.1.")
 
         sent = self.headers.get("Authorization", "").removeprefix("Bearer ")
         key = self.server.key
         if key and not hmac.compare_digest(sent.encode(), key.encode()):
-            self._refuse(401, f"Authorization: another key; send the one in {KEY_VARIABLE}.")
-            return False
-        return True
+            raise _Refusal(401, f"Authorization: another key; send the one in {KEY_VARIABLE}.")
 
-    def _read_body(self) -> bytes | None:
+    def _read_body(self) -> bytes:
         """Return the body of a request, unless it is too large or too slow."""
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal() or len(length) > 12:
-            self._refuse(411, "Content-Length: missing; send the length of the body.")
-            return None
+            raise _Refusal(411, "Content-Length: missing; send the length of the body.")
         missing = int(length)
         if missing > _LARGEST_BODY:
-            self._refuse(413, f"body: {missing} bytes; send at most {_LARGEST_BODY}.")
-            return None
+            raise _Refusal(413, f"body: {missing} bytes; send at most {_LARGEST_BODY}.")
 
         deadline = time.monotonic() + _PATIENCE
         parts = []
         while missing:
             piece = self.rfile.read1(missing)
             if not piece or time.monotonic() > deadline:
-                self.close_connection = True
-                return None
+                raise ConnectionAbortedError
             parts.append(piece)
             missing -= len(piece)
         return b"".join(parts)
