@@ -16,6 +16,7 @@ random numbers, in the order of the respondents.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,7 +28,7 @@ from scipy.special import softmax
 
 from ..checks import check_columns, check_numbers
 from ..exceptions import ParameterError
-from ..questionnaires import Item, Questionnaire, load_questionnaire
+from ..questionnaires import Questionnaire, load_questionnaire
 from ..questionnaires.answers import tidy
 from ..store import key_of
 from .mode import Asking, Conditions, Identity, Mode, Runs
@@ -184,33 +185,12 @@ def answers(questionnaire: Questionnaire, traits: pd.DataFrame, **conditions: An
     check_columns(traits, ())
     settings: dict[str, Any] = Simulated.conditions | conditions
     items = questionnaire.items
-    seed = settings["seed"]
-    # The first scale that contains an item, and the item's key there.
-    keys: dict[str, tuple[str | None, int]] = {}
-    for scale in reversed(questionnaire.scales):
-        keys |= {name: (scale.id, -1 if name in scale.reverse else 1) for name in scale.items}
-
-    has_no_scale = not questionnaire.scales and not questionnaire.categories
-    places = [keys.get(item.id, ("trait" if has_no_scale else None, 1)) for item in items]
-    needed = {name for name, _ in places if name is not None}
-    if any(name is None for name, _ in places):  # some items add to categories
-        needed |= set(questionnaire.categories)
-
-    lacking = needed - set(traits.columns)
-    if lacking:
-        raise ParameterError(f"traits lacks the column '{min(lacking)}': add the column.")
-
-    style = settings["acquiescence"] * _stream(seed, _STYLES).standard_normal(len(traits))
-    shifts = settings["difficulty_sd"] * _stream(seed, _SHIFTS).standard_normal(len(items))
-    options = [
-        _options(questionnaire, item, place, traits, settings["discrimination"], style, shift)
-        for item, place, shift in zip(items, places, shifts, strict=True)
-    ]
+    options = list(_options(questionnaire, traits, settings))
 
     size = settings["runs"], len(items), len(traits)
     chosen = np.empty(size)
     for run in range(settings["runs"]):
-        chances = _stream(seed, _ANSWERS, run).random((len(traits), len(items)))
+        chances = _stream(settings["seed"], _ANSWERS, run).random((len(traits), len(items)))
         for number, (values, shares) in enumerate(options):
             below = chances[:, [number]] > shares.cumsum(axis=1)[:, :-1]
             chosen[run, number] = values[below.sum(axis=1)]
@@ -231,26 +211,44 @@ def answers(questionnaire: Questionnaire, traits: pd.DataFrame, **conditions: An
 
 
 def _options(
-    questionnaire: Questionnaire,
-    item: Item,
-    place: tuple[str | None, int],
-    traits: pd.DataFrame,
-    slope: float,
-    style: NDArray[np.float64],
-    shift: float,
-) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """Return the values of an item's options, and respondents' probabilities of choosing them."""
-    scale, sign = place
-    values = np.array([option.value for option in questionnaire.choices(item)])
-    if scale is None and questionnaire.categories:  # the nominal model
-        weights = np.array(item.weights, dtype=float)
-        largest = max(np.abs(weights).max(), 1e-12)  # files differ in the unit of their scores
-        utility = slope * traits[list(questionnaire.categories)].to_numpy() @ (weights / largest).T
-        utility += style[:, None] * np.linspace(-1, 1, len(weights))
-        return values, softmax(utility, axis=1)
+    questionnaire: Questionnaire, traits: pd.DataFrame, settings: dict[str, Any]
+) -> Iterator[tuple[NDArray[Any], NDArray[np.float64]]]:
+    """Yield the values of each item's options, and respondents' probabilities of choosing them."""
+    items = questionnaire.items
+    categories = list(questionnaire.categories)
+    # The first scale that contains an item, and the item's key there.
+    keys: dict[str, tuple[str, int]] = {}
+    for scale in reversed(questionnaire.scales):
+        keys |= {name: (scale.id, -1 if name in scale.reverse else 1) for name in scale.items}
+    if not questionnaire.scales and not categories:
+        keys = {item.id: ("trait", 1) for item in items}
 
-    trait = style + (sign * traits[scale].to_numpy() if scale else 0.0)
-    return np.sort(values), graded_shares(trait, len(values), slope, shift)
+    needed = {keys[item.id][0] for item in items if item.id in keys}
+    if any(item.id not in keys for item in items):
+        needed |= set(categories)
+    lacking = needed - set(traits.columns)
+    if lacking:
+        raise ParameterError(f"traits lacks the column '{min(lacking)}': add the column.")
+
+    seed = settings["seed"]
+    slope = settings["discrimination"]
+    style = settings["acquiescence"] * _stream(seed, _STYLES).standard_normal(len(traits))
+    shifts = settings["difficulty_sd"] * _stream(seed, _SHIFTS).standard_normal(len(items))
+    for item, shift in zip(items, shifts, strict=True):
+        values = np.array([option.value for option in questionnaire.choices(item)])
+        if item.id not in keys and categories:  # the nominal model
+            weights = np.array(item.weights, dtype=float)
+            largest = max(np.abs(weights).max(), 1e-12)  # files differ in the unit of their scores
+            utility = slope * traits[categories].to_numpy() @ (weights / largest).T
+            utility += style[:, None] * np.linspace(-1, 1, len(weights))
+            yield values, softmax(utility, axis=1)
+            continue
+
+        trait = style
+        if item.id in keys:
+            name, key = keys[item.id]
+            trait = style + key * traits[name].to_numpy()
+        yield np.sort(values), graded_shares(trait, len(values), slope, shift)
 
 
 def graded_shares(
