@@ -28,6 +28,7 @@ PERSONAS: dict[str, str] = _LANGUAGES["en"]["personas"]
 """The roles in the first person, as premises for respondents that answer by inference."""
 Labels = Literal["numeric", "alphabetical", "lowercase"]
 """The kinds of labels that are shown before the options."""
+_Shown = list[tuple[str, str]]  # the options of an item, as labels and texts
 # Forms of a reply; ``json_schema`` also sends the form to an endpoint, and ``choice`` is for a
 # single statement, answered by the choice alone.
 _KINDS = {
@@ -177,6 +178,7 @@ def messages(
 
     language = _choose_language(questionnaire)
     phrases = language["phrases"]
+    shown = _show_options(questionnaire, items, labels, orders)
     own_system = questionnaire.system or ""
 
     if wording == "file":
@@ -184,7 +186,7 @@ def messages(
             raise ParameterError("A file's own prompt is fixed: leave out think, cipher and reply.")
 
         system = own_system if role == "default" else _write_role(language, role)
-        return _write_filed_messages(questionnaire, items, system, labels, orders)
+        return _write_filed_messages(questionnaire, items, shown, system)
 
     template = language["wordings"].get(wording, wording)
     if not isinstance(template, str) or "{statements}" not in template:
@@ -192,12 +194,12 @@ def messages(
             f"There is no wording {wording!r}: name v1 to v5, or write a text with {{statements}}."
         )
 
-    parts = _write_parts(questionnaire, items, orders, labels, phrases)
+    parts = _write_parts(questionnaire, items, shown, phrases)
     user = re.sub(r" {2,}", " ", _fill(template, parts))
     if think:
         user = f"{phrases['think']} {user}"
 
-    example = option_labels(questionnaire.choices(items[0]), labels)[-1]
+    example, _ = shown[0][-1]
     if labels != "numeric":
         example = f'"{example}"'
 
@@ -236,31 +238,39 @@ def _choose_language(questionnaire: Questionnaire) -> dict[str, Any]:
     return language
 
 
-def _write_parts(
+def _show_options(
     questionnaire: Questionnaire,
     items: Sequence[Item],
-    orders: Sequence[tuple[int, ...]] | None,
     labels: str,
-    phrases: Mapping[str, str],
-) -> dict[str, str]:
-    """Return the texts for a wording's gaps: instructions, options and statements."""
+    orders: Sequence[tuple[int, ...]] | None,
+) -> list[_Shown]:
+    """Return the options of each item in the order shown, as pairs of a label and a text."""
     options = [questionnaire.choices(item) for item in items]
     usual = [tuple(range(len(choices))) for choices in options]
     if orders is not None and [tuple(sorted(order)) for order in orders] != usual:
         raise ParameterError("orders: give each option's index once for each item.")
 
-    orders = orders or usual
-    listed = []
-    for choices, order in zip(options, orders, strict=True):
-        names = option_labels(choices, labels)
-        labelled = [f"{n} = {choices[i].label}" for n, i in zip(names, order, strict=True)]
-        listed.append(", ".join(labelled))
+    shown = []
+    for choices, order in zip(options, orders or usual, strict=True):
+        texts = [choices[place].label for place in order]
+        shown.append(list(zip(option_labels(choices, labels), texts, strict=True)))
 
+    return shown
+
+
+def _write_parts(
+    questionnaire: Questionnaire,
+    items: Sequence[Item],
+    shown: list[_Shown],
+    phrases: Mapping[str, str],
+) -> dict[str, str]:
+    """Return the texts for a wording's gaps: instructions, options and statements."""
+    listed = [", ".join(f"{name} = {text}" for name, text in options) for options in shown]
     lines = [f"{n}. {questionnaire.statement(item)}" for n, item in enumerate(items, start=1)]
 
-    if len(set(zip(options, orders, strict=True))) == 1:
-        names = option_labels(options[0], labels)
-        span = _fill(phrases["range"], {"first": names[0], "last": names[-1]})
+    if all(options == shown[0] for options in shown):
+        ends = {"first": shown[0][0][0], "last": shown[0][-1][0]}
+        span = _fill(phrases["range"], ends)
         levels = _fill(phrases["levels"], {"options": listed[0]})
     else:
         span = phrases["own range"]
@@ -294,11 +304,7 @@ def _shorten_system(questionnaire: Questionnaire, labels: str = "numeric") -> st
 
 
 def _write_filed_messages(
-    questionnaire: Questionnaire,
-    items: Sequence[Item],
-    system: str,
-    labels: str,
-    orders: Sequence[tuple[int, ...]] | None,
+    questionnaire: Questionnaire, items: Sequence[Item], shown: list[_Shown], system: str
 ) -> list[dict[str, str]]:
     """Return the questionnaire's own prompt after the system text, if there is one."""
     prompt = questionnaire.prompt
@@ -307,16 +313,11 @@ def _write_filed_messages(
 
     template = prompt.template if prompt else f"{questionnaire.instructions}\n{{statements}}"
     parts = {"statements": "\n".join(f"{n}. {item.text}" for n, item in enumerate(items, start=1))}
+    usual = [[option.label for option in questionnaire.choices(item)] for item in items]
     if prompt and "{question}" in template:
-        options = questionnaire.choices(items[0])
-        order = orders[0] if orders else range(len(options))
-        names = option_labels(options, labels)
-        lines = [
-            f"{name}{prompt.delimiter}{options[place].label}"
-            for name, place in zip(names, order, strict=True)
-        ]
+        lines = [f"{name}{prompt.delimiter}{text}" for name, text in shown[0]]
         parts |= {"question": items[0].text, "choices": "\n".join(lines)}
-    elif orders and any(list(order) != sorted(order) for order in orders):
+    elif [[text for _, text in options] for options in shown] != usual:
         raise ParameterError(f"The prompt of {questionnaire.id} fixes the order of its options.")
 
     user = {"role": "user", "content": _fill(template, parts)}
