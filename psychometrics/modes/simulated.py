@@ -252,7 +252,7 @@ def _options(
 
 
 def graded_shares(
-    trait: NDArray[np.float64], count: int, slope: float, shift: float = 0.0
+    trait: NDArray[np.float64], count: int, slope: float = 1.5, shift: float = 0.0
 ) -> NDArray[np.float64]:
     """Return the probabilities of rising options under the graded-response model.
 
@@ -265,6 +265,7 @@ def graded_shares(
     count : int
         Number of options.
     slope, shift : float
+        Slope of the item, and shift of its thresholds.
 
     Returns
     -------
@@ -272,7 +273,7 @@ def graded_shares(
 
     Examples
     --------
-    >>> graded_shares(np.array([0.0]), 2, 1.5)
+    >>> graded_shares(np.array([0.0]), 2)
     array([[0.5, 0.5]])
     """
     thresholds = np.linspace(-1.5, 1.5, count + 1)[1:-1] + shift

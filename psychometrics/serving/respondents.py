@@ -34,7 +34,7 @@ from ..data import shipped
 from ..exceptions import ParameterError, naming_extras
 from ..files import digest_text
 from ..models import sources
-from ..modes.simulated import Simulated, graded_shares
+from ..modes.simulated import graded_shares
 from ..questionnaires import (
     Item,
     Questionnaire,
@@ -251,7 +251,8 @@ class Respondents:
                 trait = key * traits[named[0].id]
                 break
 
-        return graded_shares(np.array([trait]), count, Simulated.conditions["discrimination"])[0]
+        shares: Shares = graded_shares(np.array([trait]), count)[0]
+        return shares
 
     def _of_people(self, question: Question, count: int, sample: str) -> Shares:
         """Return how often people gave each of the rising options."""
