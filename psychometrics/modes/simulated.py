@@ -280,7 +280,8 @@ def graded_shares(
     direction = np.sign(slope) or 1.0
     above = 1 / (1 + np.exp(-abs(slope) * (direction * trait[:, None] - thresholds)))
     at_least = np.pad(above, ((0, 0), (1, 1)), constant_values=((0, 0), (1, 0)))
-    return at_least[:, :-1] - at_least[:, 1:]
+    shares: NDArray[np.float64] = at_least[:, :-1] - at_least[:, 1:]
+    return shares
 
 
 def _stream(*numbers: int) -> np.random.Generator:

@@ -159,7 +159,8 @@ class Respondents:
             The respondent has no answer: no person of the sample answered this item.
         """
         count = len(question.choices)
-        certain = np.eye(count)  # a row for each option that is certain
+        certain: list[Shares] = list(np.eye(count))
+        shares = np.zeros(count)
         rising = self.rising(question.choices)
         middle = (len(rising) - 1) // 2
         kind, _, detail = name.partition("-")
@@ -181,9 +182,11 @@ class Respondents:
         if kind == "habit":
             return np.random.default_rng([int(detail), count]).dirichlet(np.ones(count))
         if kind == "simulated":
-            return self._graded(question, len(rising), _traits(detail)) @ certain[list(rising)]
+            shares[list(rising)] = self._graded(question, len(rising), _traits(detail))
+            return shares
         if kind == "people":
-            return self._of_people(question, len(rising), detail) @ certain[list(rising)]
+            shares[list(rising)] = self._of_people(question, len(rising), detail)
+            return shares
         if kind == "impostor":
             base, _, seed = detail.rpartition("-")
             texts = [choice.text for choice in question.choices]
