@@ -199,12 +199,12 @@ class _Failures:
             if failure is None and names and not earlier.any():
                 return rows
 
-            kept = rows[~earlier].to_dict("records")
+            lines = rows[~earlier].to_dict("records")
             if failure is not None:
                 repeats = rows.loc[earlier & (rows["reason"] == failure["reason"]), "at"]
-                kept.append(failure | {"at": next(iter(repeats), failure["at"])})  # when it began
+                lines.append(failure | {"at": next(iter(repeats), failure["at"])})  # when it began
 
-            changed = pd.DataFrame(kept, columns=_COLUMNS, dtype=str)
+            changed = pd.DataFrame(lines, columns=_COLUMNS, dtype=str)
             write_csv(changed, path)
             return changed
 

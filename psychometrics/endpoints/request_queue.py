@@ -289,8 +289,9 @@ class RequestQueue:
         while True:
             try:
                 completion = await self._send(text)
-                self._too_soon_since = math.inf
-                self._replied += 1
+                if completion is not None:
+                    self._too_soon_since = math.inf
+                    self._replied += 1
                 return completion
             except _NoReply as error:
                 sent += 1

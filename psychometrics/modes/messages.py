@@ -28,7 +28,7 @@ PERSONAS: dict[str, str] = _LANGUAGES["en"]["personas"]
 """The roles in the first person, as premises for respondents that answer by inference."""
 Labels = Literal["numeric", "alphabetical", "lowercase"]
 """The kinds of labels that are shown before the options."""
-_Shown = list[tuple[str, str]]  # the options of an item, as labels and texts
+_Labelled = list[tuple[str, str]]  # the options of an item, as labels and texts
 # Forms of a reply; ``json_schema`` also sends the form to an endpoint, and ``choice`` is for a
 # single statement, answered by the choice alone.
 _KINDS = {
@@ -178,7 +178,7 @@ def messages(
 
     language = _choose_language(questionnaire)
     phrases = language["phrases"]
-    shown = _show_options(questionnaire, items, labels, orders)
+    labelled = _label_options(questionnaire, items, labels, orders)
     own_system = questionnaire.system or ""
 
     if wording == "file":
@@ -186,7 +186,7 @@ def messages(
             raise ParameterError("A file's own prompt is fixed: leave out think, cipher and reply.")
 
         system = own_system if role == "default" else _write_role(language, role)
-        return _write_filed_messages(questionnaire, items, shown, system)
+        return _write_filed_messages(questionnaire, items, labelled, system)
 
     template = language["wordings"].get(wording, wording)
     if not isinstance(template, str) or "{statements}" not in template:
@@ -194,12 +194,12 @@ def messages(
             f"There is no wording {wording!r}: name v1 to v5, or write a text with {{statements}}."
         )
 
-    parts = _write_parts(questionnaire, items, shown, phrases)
+    parts = _write_parts(questionnaire, items, labelled, phrases)
     user = re.sub(r" {2,}", " ", _fill(template, parts))
     if think:
         user = f"{phrases['think']} {user}"
 
-    example, _ = shown[0][-1]
+    example, _ = labelled[0][-1]
     if labels != "numeric":
         example = f'"{example}"'
 
@@ -238,38 +238,38 @@ def _choose_language(questionnaire: Questionnaire) -> dict[str, Any]:
     return language
 
 
-def _show_options(
+def _label_options(
     questionnaire: Questionnaire,
     items: Sequence[Item],
     labels: str,
     orders: Sequence[tuple[int, ...]] | None,
-) -> list[_Shown]:
+) -> list[_Labelled]:
     """Return the options of each item in the order shown, as pairs of a label and a text."""
     options = [questionnaire.choices(item) for item in items]
     usual = [tuple(range(len(choices))) for choices in options]
     if orders is not None and [tuple(sorted(order)) for order in orders] != usual:
         raise ParameterError("orders: give each option's index once for each item.")
 
-    shown = []
+    labelled = []
     for choices, order in zip(options, orders or usual, strict=True):
         texts = [choices[place].label for place in order]
-        shown.append(list(zip(option_labels(choices, labels), texts, strict=True)))
+        labelled.append(list(zip(option_labels(choices, labels), texts, strict=True)))
 
-    return shown
+    return labelled
 
 
 def _write_parts(
     questionnaire: Questionnaire,
     items: Sequence[Item],
-    shown: list[_Shown],
+    labelled: list[_Labelled],
     phrases: Mapping[str, str],
 ) -> dict[str, str]:
     """Return the texts for a wording's gaps: instructions, options and statements."""
-    listed = [", ".join(f"{name} = {text}" for name, text in options) for options in shown]
+    listed = [", ".join(f"{name} = {text}" for name, text in options) for options in labelled]
     lines = [f"{n}. {questionnaire.statement(item)}" for n, item in enumerate(items, start=1)]
 
-    if all(options == shown[0] for options in shown):
-        ends = {"first": shown[0][0][0], "last": shown[0][-1][0]}
+    if all(options == labelled[0] for options in labelled):
+        ends = {"first": labelled[0][0][0], "last": labelled[0][-1][0]}
         span = _fill(phrases["range"], ends)
         levels = _fill(phrases["levels"], {"options": listed[0]})
     else:
@@ -304,7 +304,7 @@ def _shorten_system(questionnaire: Questionnaire, labels: str = "numeric") -> st
 
 
 def _write_filed_messages(
-    questionnaire: Questionnaire, items: Sequence[Item], shown: list[_Shown], system: str
+    questionnaire: Questionnaire, items: Sequence[Item], labelled: list[_Labelled], system: str
 ) -> list[dict[str, str]]:
     """Return the questionnaire's own prompt after the system text, if there is one."""
     prompt = questionnaire.prompt
@@ -315,9 +315,9 @@ def _write_filed_messages(
     parts = {"statements": "\n".join(f"{n}. {item.text}" for n, item in enumerate(items, start=1))}
     usual = [[option.label for option in questionnaire.choices(item)] for item in items]
     if prompt and "{question}" in template:
-        lines = [f"{name}{prompt.delimiter}{text}" for name, text in shown[0]]
+        lines = [f"{name}{prompt.delimiter}{text}" for name, text in labelled[0]]
         parts |= {"question": items[0].text, "choices": "\n".join(lines)}
-    elif [[text for _, text in options] for options in shown] != usual:
+    elif [[text for _, text in options] for options in labelled] != usual:
         raise ParameterError(f"The prompt of {questionnaire.id} fixes the order of its options.")
 
     user = {"role": "user", "content": _fill(template, parts)}

@@ -238,7 +238,7 @@ class _EmbeddedRespondent(NLIRespondent):
         self.token_budget = batch_tokens(config, self._device, identity.precision)
 
     @functools.cached_property
-    def model(self) -> PreTrainedModel:  # type: ignore[override]  # which others have at once
+    def model(self) -> PreTrainedModel:
         """The transformers model."""
         from ..models.fast import fast_forward
 

@@ -252,7 +252,7 @@ def _options(
 
 
 def graded_shares(
-    trait: NDArray[np.float64], count: int, slope: float, shift: float = 0.0
+    trait: NDArray[np.float64], count: int, slope: float = 1.5, shift: float = 0.0
 ) -> NDArray[np.float64]:
     """Return the probabilities of rising options under the graded-response model.
 
@@ -265,6 +265,7 @@ def graded_shares(
     count : int
         Number of options.
     slope, shift : float
+        Slope of the item, and shift of its thresholds.
 
     Returns
     -------
@@ -272,14 +273,15 @@ def graded_shares(
 
     Examples
     --------
-    >>> graded_shares(np.array([0.0]), 2, 1.5)
+    >>> graded_shares(np.array([0.0]), 2)
     array([[0.5, 0.5]])
     """
     thresholds = np.linspace(-1.5, 1.5, count + 1)[1:-1] + shift
     direction = np.sign(slope) or 1.0
     above = 1 / (1 + np.exp(-abs(slope) * (direction * trait[:, None] - thresholds)))
     at_least = np.pad(above, ((0, 0), (1, 1)), constant_values=((0, 0), (1, 0)))
-    return at_least[:, :-1] - at_least[:, 1:]
+    shares: NDArray[np.float64] = at_least[:, :-1] - at_least[:, 1:]
+    return shares
 
 
 def _stream(*numbers: int) -> np.random.Generator:

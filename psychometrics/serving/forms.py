@@ -46,6 +46,19 @@ class Answer(NamedTuple):
         """The label of the drawn option."""
         return self.question.choices[self.place].label
 
+    def as_object(self, keys: Sequence[str]) -> dict[str, Any]:
+        """Return the answer under the keys of an example; other keys get a reason."""
+        answer_keys = [key for key in keys if _ANSWER_NAMES.search(key)] or [keys[-1]]
+        values: dict[str, Any] = {}
+        for key in keys:
+            if key == answer_keys[0]:
+                values[key] = as_value(self.label)
+            elif _KEY_NAMES.search(key):
+                values[key] = as_value(self.question.key or "1")
+            else:
+                values[key] = _NO_REASON
+        return values
+
 
 _Answering = Callable[[Question], Answer]
 
@@ -104,38 +117,17 @@ def _in_json(answers: Sequence[Answer], prompt: str) -> Any:
     objects = [match for match in _OBJECT.findall(prompt) if _KEYS.search(match)]
     example = objects[-1] if objects else ""
     keys = _KEYS.findall(example)
-    if len(answers) == 1 and _names_options(keys, answers[0].question):
+    if len(answers) == 1 and answers[0].question.has_options(keys):
         return dict(zip(keys, answers[0].shares.round(6).tolist(), strict=True))
 
     by_name = {key for key in keys if not key.isdigit()}
     if f"[{example}" in re.sub(r"\[\s*", "[", prompt) and by_name:
-        return [_named(keys, each) for each in answers]
+        return [each.as_object(keys) for each in answers]
     if len(answers) == 1 and by_name:
-        return _named(keys, answers[0])
+        return answers[0].as_object(keys)
     if len(answers) == 1 and not keys and not answers[0].question.key:
         return {"answer": as_value(answers[0].label)}
     return {each.question.key or "1": as_value(each.label) for each in answers}
-
-
-def _named(keys: Sequence[str], answer: Answer) -> dict[str, Any]:
-    """Return an answer under the keys of an example; other keys get a reason."""
-    named = [key for key in keys if _ANSWER_NAMES.search(key)] or [keys[-1]]
-    values: dict[str, Any] = {}
-    for key in keys:
-        if key == named[0]:
-            values[key] = as_value(answer.label)
-        elif _KEY_NAMES.search(key):
-            values[key] = as_value(answer.question.key or "1")
-        else:
-            values[key] = _NO_REASON
-    return values
-
-
-def _names_options(names: Sequence[str], question: Question) -> bool:
-    """Return whether names are those of a question's options, in order."""
-    texts = [choice.text for choice in question.choices]
-    labels = [choice.label for choice in question.choices]
-    return [re.sub(r"^\w+\s*[:.)]\s*", "", name) for name in names] == texts or [*names] == labels
 
 
 def as_value(label: str) -> int | str:
@@ -242,7 +234,7 @@ class _Form:
     def _object(self, properties: Any, questions: Sequence[Question], depth: int) -> dict[str, Any]:
         if not isinstance(properties, dict):
             return {}
-        if len(questions) == 1 and _names_options([*properties], questions[0]):
+        if len(questions) == 1 and questions[0].has_options([*properties]):
             shares = self.answer(questions[0]).shares.round(6).tolist()
             return dict(zip(properties, shares, strict=True))
         return {

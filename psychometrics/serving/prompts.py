@@ -144,6 +144,12 @@ class Question:
     choices: tuple[Choice, ...]
     key: str = ""
 
+    def has_options(self, names: Sequence[str]) -> bool:
+        """Return whether names are the texts of the options in order, or their labels."""
+        texts = [re.sub(r"^\w+\s*[:.)]\s*", "", name) for name in names]
+        by_text = texts == [choice.text for choice in self.choices]
+        return by_text or [*names] == [choice.label for choice in self.choices]
+
 
 class _Run(NamedTuple):
     """Lines of a list whose labels count on, with their place in the text."""

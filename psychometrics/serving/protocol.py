@@ -320,8 +320,8 @@ def _chat_logprobs(reply: Written, request: dict[str, Any]) -> list[dict[str, An
             shares = {}
             for choice, share in zip(answer.question.choices, answer.shares.tolist(), strict=True):
                 match = _TOKEN.match(choice.label)
-                first = space + (match[0].strip() if match else choice.label)
-                shares[first] = shares.get(first, 0.0) + share
+                beginning = space + (match[0].strip() if match else choice.label)
+                shares[beginning] = shares.get(beginning, 0.0) + share
 
         ranked = sorted(shares.items(), key=lambda pair: -pair[1])[:limit]
         top = [_row(other, share) for other, share in ranked]

@@ -34,7 +34,7 @@ from ..data import shipped
 from ..exceptions import ParameterError, naming_extras
 from ..files import digest_text
 from ..models import sources
-from ..modes.simulated import Simulated, graded_shares
+from ..modes.simulated import graded_shares
 from ..questionnaires import (
     Item,
     Questionnaire,
@@ -159,7 +159,8 @@ class Respondents:
             The respondent has no answer: no person of the sample answered this item.
         """
         count = len(question.choices)
-        certain = np.eye(count)  # a row for each option that is certain
+        certain: list[Shares] = list(np.eye(count))
+        shares = np.zeros(count)
         rising = self.rising(question.choices)
         middle = (len(rising) - 1) // 2
         kind, _, detail = name.partition("-")
@@ -181,9 +182,11 @@ class Respondents:
         if kind == "habit":
             return np.random.default_rng([int(detail), count]).dirichlet(np.ones(count))
         if kind == "simulated":
-            return self._graded(question, len(rising), _traits(detail)) @ certain[list(rising)]
+            shares[list(rising)] = self._graded(question, len(rising), _traits(detail))
+            return shares
         if kind == "people":
-            return self._of_people(question, len(rising), detail) @ certain[list(rising)]
+            shares[list(rising)] = self._of_people(question, len(rising), detail)
+            return shares
         if kind == "impostor":
             base, _, seed = detail.rpartition("-")
             texts = [choice.text for choice in question.choices]
@@ -251,7 +254,8 @@ class Respondents:
                 trait = key * traits[named[0].id]
                 break
 
-        return graded_shares(np.array([trait]), count, Simulated.conditions["discrimination"])[0]
+        shares: Shares = graded_shares(np.array([trait]), count)[0]
+        return shares
 
     def _of_people(self, question: Question, count: int, sample: str) -> Shares:
         """Return how often people gave each of the rising options."""
