@@ -356,7 +356,7 @@ class _LayoutReader:
 
     def _named_columns(self, headers: list[str]) -> dict[str, str]:
         """Map headers to items by the setting ``columns``."""
-        columns = self.columns
+        columns: Any = self.columns
         if isinstance(columns, str) and not Path(columns).is_file():
             wide = self.names.find_all(headers, prefix=columns)
             if not wide:
