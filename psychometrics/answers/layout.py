@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -83,25 +83,19 @@ class _Layout:
         this package wrote.
     conditions : tuple of str
         The columns that are kept as conditions.
-    are_named : bool
-        Whether a column names the respondents.
     repeats_are_runs : bool
         Whether the rows of one respondent are its runs.
     has_runs : bool
         Whether a column names the runs.
-    left_out : tuple of str
-        The columns that are unrelated to the answers.
     marked : tuple of str
         The columns of items whose headers end in a mark, such as R, for *reversed*.
     """
 
     answers: pd.DataFrame
     conditions: tuple[str, ...]
-    are_named: bool
     repeats_are_runs: bool
     has_runs: bool
-    left_out: tuple[str, ...]
-    marked: tuple[str, ...] = ()
+    marked: tuple[str, ...]
 
 
 @dataclass
@@ -191,20 +185,22 @@ class _LayoutReader:
             long = None
 
         if long is None:
-            layout = replace(self._identify({*wide}), marked=marked)
-            if len(self.table.cells) > 1 and layout.answers["respondent_id"].iloc[-1]:
+            rows = self._identify({*wide})
+            if len(self.table.cells) > 1 and rows["respondent_id"].iloc[-1]:
                 self._refuse_footer(wide)
-            layout = self._read_wide(wide, layout)
+            answers = self._read_wide(wide, rows)
         else:
-            layout = self._read_long(long, self._identify({*long[:2]}))
+            answers = self._read_long(long, self._identify({*long[:2]}))
 
-        unnamed = layout.answers.loc[layout.answers["respondent_id"] == "", "place"].unique()
+        is_named = answers["respondent_id"] != ""
+        unnamed = answers.loc[~is_named, "place"].unique()
         if len(unnamed):
             text = f"{listed(unnamed.tolist(), 3)}: no respondent is named; left out"
             self.notes.add("unnamed", text, len(unnamed))
-            named = layout.answers[layout.answers["respondent_id"] != ""]
-            layout = replace(layout, answers=named)
-        return layout
+            answers = answers[is_named]
+
+        conditions = tuple(self.conditions)
+        return _Layout(answers, conditions, self.repeats_are_runs, self.has_runs, marked)
 
     def _find_common(self, usual: Sequence[str], taken: Collection[str] = ()) -> list[str]:
         """Return the other columns with one of the usual names, in the order of these names."""
@@ -360,7 +356,7 @@ class _LayoutReader:
 
     def _named_columns(self, headers: list[str]) -> dict[str, str]:
         """Map headers to items by the setting ``columns``."""
-        columns = self.columns
+        columns: Any = self.columns
         if isinstance(columns, str) and not Path(columns).is_file():
             wide = self.names.find_all(headers, prefix=columns)
             if not wide:
@@ -415,7 +411,7 @@ class _LayoutReader:
             f"The columns are {listed(headers, 20)}{notes}."
         )
 
-    def _identify(self, taken: set[str]) -> _Layout:
+    def _identify(self, taken: set[str]) -> pd.DataFrame:
         """Return the ``respondent_id``, the ``run`` and the conditions of each row."""
         cells = self.table.cells
         rows = pd.DataFrame({"place": self.table.rows}, index=cells.index)
@@ -442,22 +438,19 @@ class _LayoutReader:
 
         rows["run"] = self._join_names(runs) if runs else "1"
         used = {*taken, *respondents, *runs}
-        conditions = self.settings["conditions"] or self._find_common(_CONDITIONS, used)
-        self._add_columns(rows, conditions, used)
-        used_or_own = {*used, *conditions, "questionnaire", "mode", "status"}
+        self.conditions = self.settings["conditions"] or self._find_common(_CONDITIONS, used)
+        self._add_columns(rows, used)
+        used_or_own = {*used, *self.conditions, "questionnaire", "mode", "status"}
         is_model = bool(respondents) and _plain_name(respondents[0]) in map(_plain_name, _MODELS)
-        return _Layout(
-            answers=rows,
-            conditions=tuple(conditions),
-            are_named=bool(respondents),
-            repeats_are_runs=is_model or bool(self.settings["respondent"]),
-            has_runs=bool(runs),
-            left_out=tuple(name for name in cells.columns if name not in used_or_own),
-        )
+        self.are_named = bool(respondents)
+        self.repeats_are_runs = is_model or bool(self.settings["respondent"])
+        self.has_runs = bool(runs)
+        self.left_out = [name for name in cells.columns if name not in used_or_own]
+        return rows
 
-    def _add_columns(self, rows: pd.DataFrame, conditions: list[str], used: set[str]) -> None:
+    def _add_columns(self, rows: pd.DataFrame, used: set[str]) -> None:
         """Add the columns of conditions, and those that only this package writes."""
-        for name in conditions:
+        for name in self.conditions:
             if name in COLUMNS:
                 raise ParameterError(f"conditions: '{name}' is a reserved name; rename the column.")
             rows[name] = self.table.cells[name]
@@ -470,7 +463,7 @@ class _LayoutReader:
         parts = [self.table.cells[name].map(_as_name) for name in columns]
         return [" ".join(names) for names in zip(*parts, strict=True)]
 
-    def _read_wide(self, wide: dict[str, str], layout: _Layout) -> _Layout:
+    def _read_wide(self, wide: dict[str, str], rows: pd.DataFrame) -> pd.DataFrame:
         """Turn the columns of a wide table into rows."""
         columns = pd.Series(wide)
         twice = columns[columns.duplicated(keep=False)]
@@ -481,7 +474,7 @@ class _LayoutReader:
                 "set columns."
             )
 
-        if not layout.are_named:
+        if not self.are_named:
             text = "no column names the respondents: each row is one (else set respondent)"
             self.notes.add("respondents", text)
 
@@ -491,21 +484,21 @@ class _LayoutReader:
         if any(_plain_name(header) != _plain_name(item) for header, item in wide.items()):
             text += f", {wide[start]} to {wide[end]}"
         self.notes.add("layout", text)
-        self._note_columns(layout)
-        for name in layout.left_out:
+        self._note_columns()
+        for name in self.left_out:
             self._question_column(name, {*wide.values()})
 
         parts = []
         for header, item in wide.items():
             cells = self._use_labels(header, [self.names.options[item]])
-            parts.append(layout.answers.assign(column=header, item_id=item, cell=cells))
+            parts.append(rows.assign(column=header, item_id=item, cell=cells))
 
-        return replace(layout, answers=pd.concat(parts, ignore_index=True))
+        return pd.concat(parts, ignore_index=True)
 
-    def _note_columns(self, layout: _Layout) -> None:
-        if layout.left_out:
-            text = f"columns left out: {listed(list(layout.left_out))}"
-            self.notes.add("columns", text, len(layout.left_out))
+    def _note_columns(self) -> None:
+        if self.left_out:
+            text = f"columns left out: {listed(self.left_out)}"
+            self.notes.add("columns", text, len(self.left_out))
 
     def _question_column(self, name: str, items: set[str]) -> None:
         """Say that a column that is left out may be a total, an item, or name the respondents."""
@@ -523,10 +516,9 @@ class _LayoutReader:
                 text += f"respondent={name}"
                 self.notes.add("respondents", text)
 
-    def _read_long(self, long: _Long, layout: _Layout) -> _Layout:
+    def _read_long(self, long: _Long, rows: pd.DataFrame) -> pd.DataFrame:
         """Identify the item of each row of a long table."""
         item_column, value_column, items = long
-        rows = layout.answers
         cells = self.table.cells[item_column]
         text = f"long: a row for each answer; {item_column} is the item and {value_column} the "
         text += "answer"
@@ -535,7 +527,7 @@ class _LayoutReader:
             text += f" ('{str(cell)[:40]}' is {item})"
 
         self.notes.add("layout", text)
-        if not layout.are_named:
+        if not self.are_named:
             rows["respondent_id"] = "1"
             text = "no column of respondents: all rows are one (else set respondent)"
             self.notes.add("respondents", text)
@@ -545,7 +537,7 @@ class _LayoutReader:
         repeats = rests.groupby(cells.map(items)).nunique().max()
         if item_column == "custom_id" and 1 < rests.nunique() == repeats:
             rows = rows.assign(run=rests)
-            layout = replace(layout, has_runs=True)
+            self.has_runs = True
             self.notes.add("runs", f"custom_id without the item ('{rests.iloc[0]}') names the runs")
 
         values = self._use_labels(value_column, list(self.names.options.values()))
@@ -558,8 +550,8 @@ class _LayoutReader:
             text += f"; is it {nearest}?" if nearest else ""
             self.notes.add("unknown item", text, len(group))
 
-        self._note_columns(layout)
-        return replace(layout, answers=answers.dropna(subset="item_id").reset_index(drop=True))
+        self._note_columns()
+        return answers.dropna(subset="item_id").reset_index(drop=True)
 
     def _use_labels(self, header: str, options: list[_OptionNames]) -> pd.Series:
         """Replace the labelled numbers of a column by their labels, if these are labels of options.
