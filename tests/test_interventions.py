@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from transformers import DataCollatorForLanguageModeling
 from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
 import psychometrics as pm
@@ -89,22 +88,21 @@ def test_answers_between_epochs_are_those_of_the_weights_as_they_are_then(tiny_p
     assert np.abs(np.diff(expected, axis=0)).max(axis=1).min() > ROUNDING
 
 
-@pytest.mark.parametrize("family", ["bert", "distilbert", "electra", "gpt2", "llama", "modernbert"])
+@pytest.mark.parametrize(
+    "family", ["bert", "distilbert", "electra", "gpt2", "llama", "modernbert", "t5", "xlnet"]
+)
 def test_a_family_learns_its_text_by_its_own_objective_and_its_nli_head_stays(
     family, tmp_path, monkeypatch
 ):
     folder, kept = save_family(tmp_path, family), {}
     respondent = pm.load_respondent(folder, dtype="float32", device="cpu")
     before = {name: value.clone() for name, value in respondent.model.state_dict().items()}
-    own = adapting._language_model
-    collator = DataCollatorForLanguageModeling(
-        respondent.tokenizer, mlm=family not in ("gpt2", "llama")
-    )
+    collator, own = adapting._collator, adapting._language_model
 
     def loss(model) -> float:
         torch.manual_seed(0)
         features = [respondent.tokenizer(text) for text in SENTENCES[:2]]
-        batches = [collator(features) for _ in range(8)]
+        batches = [collator(model, respondent.tokenizer)(features) for _ in range(8)]
         with torch.no_grad():
             losses = [adapting._loss(model.eval(), batch) for batch in batches]
         return float(torch.stack([one for one in losses if one is not None]).mean())
@@ -130,12 +128,19 @@ def test_a_family_learns_its_text_by_its_own_objective_and_its_nli_head_stays(
     )
 
 
-@pytest.mark.parametrize("family", ["t5", "xlnet"])
-def test_a_family_without_masks_or_next_tokens_is_refused(family, tmp_path):
-    folder = save_family(tmp_path, family)
-    respondent = pm.load_respondent(folder, dtype="float32", device="cpu")
-    with pytest.raises(RespondentError, match=family):
-        adapt(respondent, SENTENCES, print, masked_lm=f"{folder}-base", epochs=1)
+def test_spans_of_t5_put_together_give_the_text_back():
+    torch.manual_seed(0)
+    ids = [*range(10, 50), 1]
+    kept, hidden = adapting._spans(ids, iter(range(100, 200)))
+    parts, held = {}, None
+    for token in hidden[:-1]:
+        if token >= 100:
+            held = parts.setdefault(token, [])
+        else:
+            held.append(token)
+    assert all(parts.values())
+    whole = [token for mark in kept for token in parts.get(mark, [mark])]
+    assert whole == ids
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", "t5"])
@@ -191,7 +196,8 @@ def test_other_architectures_and_half_precision_are_refused(tiny_pair, tmp_path,
 
 @pytest.fixture
 def study(tiny_pair, tmp_path, monkeypatch):
-    """A small study: a function of its store, and the respondent."""
+    """A small study: a function of its store, and the respondent; checkpoints lie in the test's."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(interventions, "available", lambda *keys: False)
     monkeypatch.setattr(interventions, "intervention_texts", lambda *arm: SENTENCES)
     monkeypatch.setattr(workers, "get_context", lambda _: get_context("forkserver"))
@@ -221,7 +227,9 @@ def stopping(monkeypatch) -> list:
     return measured
 
 
-def test_a_stopped_study_goes_on_and_measures_nothing_twice(study, monkeypatch):
+@pytest.mark.parametrize("seconds", [60, -1], ids=["without a checkpoint", "from a checkpoint"])
+def test_a_stopped_study_goes_on_and_measures_nothing_twice(study, tmp_path, monkeypatch, seconds):
+    monkeypatch.setattr(adapting, "_CHECKPOINT_SECONDS", seconds)
     whole = study("whole")
     assert whole["epoch"].tolist() == [0, 1, 2, 3]
 
@@ -237,8 +245,11 @@ def test_a_stopped_study_goes_on_and_measures_nothing_twice(study, monkeypatch):
     monkeypatch.setattr(interventions, "adapt", noted)
     with pytest.raises(KeyboardInterrupt):
         study("parts")
+    checkpoints = list((tmp_path / "cache").rglob("interventions/*.safetensors"))
+    assert len(checkpoints) == (seconds < 0)
     resumed = study("parts")
-    assert trained == [1, 2, 1, 2, 3]
+    assert trained == ([1, 2, 2, 3] if seconds < 0 else [1, 2, 1, 2, 3])
+    assert not list((tmp_path / "cache").rglob("interventions/*")), "done: nothing is left over"
     assert len(measured) == 3 + 2, "epochs 0 and 1 were there, 2 and 3 were measured"
     pd.testing.assert_frame_equal(resumed, whole, rtol=0, atol=ROUNDING)
     study("parts")
@@ -320,6 +331,16 @@ def test_a_refitted_head_is_another_run_with_other_scores(study, monkeypatch):
     both = whole.merge(refitted, on=["arm", "seed", "epoch", "scale"])
     assert len(both) == 2
     assert (both["score_x"] - both["score_y"]).abs().min() > ROUNDING
+
+
+def test_a_checkpoint_past_an_epoch_to_be_measured_is_not_taken_up(study, tmp_path, monkeypatch):
+    monkeypatch.setattr(adapting, "_CHECKPOINT_SECONDS", -1)
+    whole = study("whole")
+    stopping(monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        study("parts", measure_at=[2, 3])
+    assert list((tmp_path / "cache").rglob("interventions/*.safetensors"))
+    pd.testing.assert_frame_equal(study("parts"), whole, rtol=0, atol=ROUNDING)
 
 
 def test_the_shipped_study_is_found_by_its_digests(tmp_path, monkeypatch):

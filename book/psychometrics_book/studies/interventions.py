@@ -23,7 +23,7 @@ from psychometrics.models.model_files import read_json
 from psychometrics.models.sources import SMOLLM2, base_path, find
 from psychometrics.modes import identify, load_respondent
 from psychometrics.modes.nli import PROBABILITIES, NLIRespondent
-from psychometrics.paths import data_dir
+from psychometrics.paths import cache_dir, data_dir
 from psychometrics.questionnaires import Questionnaire
 from psychometrics.questionnaires.prompts import prompts
 from psychometrics.store import StoredAnswers, key_of
@@ -141,8 +141,8 @@ def trajectories(
         measurement. With them, a respondent may also be a base without inference training,
         including ``"minilm"``.
     store : str or Path, optional
-        The store of answers, which also contains the measurements. A stopped study trains its
-        unfinished runs again and measures nothing twice.
+        The store of answers, which also contains the measurements; unfinished training is kept in
+        the user's cache. A stopped study resumes where it stopped and measures nothing twice.
     shipped : bool
         Whether the project's shipped measurements count as stored.
     progress : bool
@@ -335,8 +335,10 @@ def _run(store, name, questionnaires, settings, wanted, run) -> pd.DataFrame:
     if "arm" not in settings:
         measure(0)
     else:
+        checkpoint = cache_dir() / "interventions" / f"{run}.safetensors"
         chosen = {key: settings[key] for key in ("masked_lm", "lr", "seed")}
-        adapt(respondent, settings["sentences"], measure, epochs=missing[-1], **chosen)
+        chosen |= {"epochs": missing[-1], "checkpoint": checkpoint, "first": missing[0]}
+        adapt(respondent, settings["sentences"], measure, **chosen)
 
     return _measurements(store, name, run)
 
