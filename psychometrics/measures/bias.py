@@ -307,9 +307,10 @@ def orthogonality(questionnaires: AnyQuestionnaires) -> pd.DataFrame:
         if options > 1 and not counts and plain and reversed_items:
             r = np.sqrt(plain / (plain + options) * reversed_items / (reversed_items + options))
 
-        row = {"questionnaire": questionnaire.id, "scale": scale.id, "title": scale.title}
-        row |= {"items": size, "reversed": reversed_items, "bias_habit": (1 + r) / 2}
-        rows.append(row | {"orthogonality": min(reversed_items, plain) / size})
+        row: dict[str, str | float] = {"questionnaire": questionnaire.id, "scale": scale.id}
+        row |= {"title": scale.title, "items": size, "reversed": reversed_items}
+        row |= {"orthogonality": min(reversed_items, plain) / size, "bias_habit": (1 + r) / 2}
+        rows.append(row)
 
     return pd.DataFrame(rows)
 
