@@ -116,7 +116,7 @@ def test_differential_functioning_is_worked_by_hand():
     row = standardised_dif(_sums(20), focal).loc["a"]
     half = 1.959964 * np.sqrt(1 / 20)
     assert [row["smd"], row["low"], row["high"]] == pytest.approx([1, 1 - half, 1 + half])
-    assert [row["effect"], row["dif"], row["n"], row["matched"]] == [1, "C", 10, 1]
+    assert [row["effect"], row["dif"], row["n"]] == [1, "C", 10]
 
 
 def test_two_scores_are_weighted_by_the_focal_group():

@@ -300,23 +300,16 @@ def orthogonality(questionnaires: AnyQuestionnaires) -> pd.DataFrame:
         keys = questionnaire.keys(scale)
         size = len(keys)
         reversed_items = sum(key < 0 for key in keys.values())
-        row: dict[str, str | float] = {
-            "questionnaire": questionnaire.id,
-            "scale": scale.id,
-            "title": scale.title,
-            "items": size,
-            "reversed": reversed_items,
-            "orthogonality": min(reversed_items, size - reversed_items) / size,
-            "bias_habit": np.nan,
-        }
-
+        plain = size - reversed_items
         counts = {len(questionnaire.choices(item)) for item in keys}
         options = counts.pop()
-        if options > 1 and not counts and 0 < reversed_items < size:
-            plain = size - reversed_items
+        r = np.nan
+        if options > 1 and not counts and plain and reversed_items:
             r = np.sqrt(plain / (plain + options) * reversed_items / (reversed_items + options))
-            row["bias_habit"] = (1 + r) / 2
 
+        row: dict[str, str | float] = {"questionnaire": questionnaire.id, "scale": scale.id}
+        row |= {"title": scale.title, "items": size, "reversed": reversed_items}
+        row |= {"orthogonality": min(reversed_items, plain) / size, "bias_habit": (1 + r) / 2}
         rows.append(row)
 
     return pd.DataFrame(rows)
@@ -417,9 +410,8 @@ def _variance_components(scores: pd.Series) -> dict[str, float]:
         ends = ratio / special.fdtri(*degrees, [0.975, 0.025])
         low, high = ((ends - 1) / (ends + per_unit - 1)).clip(min=-1)
 
-    effective = rows / (1 + (per_unit - 1) * max(share, 0))
-    values = (between, ms_within, share, low, high, effective)
-    return row | dict(zip(names, map(float, values), strict=True))
+    row |= {"between": between, "within": ms_within, "share": share, "low": low, "high": high}
+    return row | {"effective": rows / (1 + (per_unit - 1) * max(share, 0))}
 
 
 def _load_scales(questionnaires: AnyQuestionnaires) -> list[tuple[Questionnaire, Scale]]:

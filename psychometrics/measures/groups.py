@@ -58,8 +58,8 @@ def congruence(
     Returns
     -------
     Series
-        ``congruence`` (mean of the factors) with its 95 % interval ``low, high``; ``worst`` (the
-        smallest congruence of a factor); ``chance, chance_high`` (median and 95th percentile of the
+        ``congruence`` (mean of the factors) with its 95 % interval ``low, high``; ``chance,
+        chance_high`` (median and 95th percentile of the
         permutations), ``p``; ``n, items``. The bootstrap is parametric (Wishart), over the other
         table's rows; its percentiles are corrected for bias, because rotation adapts to the noise
         of resampling. The interval is missing if there are no more rows than items.
@@ -96,7 +96,7 @@ def congruence(
     other_correlations = np.corrcoef(other_answers.to_numpy(dtype=float), rowvar=False)
     target = rotate_factors(_loadings(correlations[None], factors)[0], "varimax")[0]
     loadings = _loadings(other_correlations[None], factors)
-    phi = _rotated_congruences(loadings, target)[0]
+    phi = _rotated_congruences(loadings, target)[0].mean()
 
     rng = np.random.default_rng(seed)
     exchanges = np.array([rng.permutation(len(items)) for _ in range(draws)])
@@ -116,15 +116,14 @@ def congruence(
         samples = wishart.rvs(freedom, other_correlations, min(draws, 200), random_state=rng)
         sampled = _loadings(as_correlations(samples), factors)
         repeats = _rotated_congruences(sampled, target).mean(axis=1)
-        ends = np.quantile(repeats, [0.025, 0.975]) + phi.mean() - np.median(repeats)
+        ends = np.quantile(repeats, [0.025, 0.975]) + phi - np.median(repeats)
         low, high = ends.clip(-1, 1)
 
-    at_least = chance >= phi.mean() - 1e-6  # exchanges of like items tie but for rounding
-    summary = {"congruence": phi.mean(), "low": low, "high": high, "worst": phi.min()}
+    at_least = chance >= phi - 1e-6  # exchanges of like items tie but for rounding
+    summary = {"congruence": phi, "low": low, "high": high}
     summary |= {"chance": np.median(chance), "chance_high": np.quantile(chance, 0.95)}
-    summary |= {"p": (1 + at_least.sum()) / (1 + len(chance))}
-
-    return pd.Series(summary | {"n": len(other_answers), "items": len(items)})
+    summary |= {"p": (1 + at_least.sum()) / (1 + len(chance)), "n": len(other_answers)}
+    return pd.Series(summary | {"items": len(items)})
 
 
 def _keep_varying_items(
@@ -167,8 +166,8 @@ def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame) -> pd.DataFra
     DataFrame
         Indexed by item: ``smd`` with its 95 % interval ``low, high``, ``effect`` (``smd`` divided
         by the item's standard deviation in the reference group), ``dif``: ``A`` (negligible: the
-        interval includes 0, or the effect is at most 0.17), ``B``, ``C`` (above 0.25); ``n``, the
-        number of members of the focal group at the compared scores, and ``matched``, their share.
+        interval includes 0, or the effect is at most 0.17), ``B``, ``C`` (above 0.25); and ``n``,
+        the number of members of the focal group at the compared scores.
         The statistics are missing if there are no such members; the interval and ``dif`` are also
         missing for a single member.
 
@@ -221,7 +220,6 @@ def standardised_dif(reference: pd.DataFrame, focal: pd.DataFrame) -> pd.DataFra
     ]  # fmt: skip
     table["dif"] = np.select(classes, np.array([None, "A", "B"]), "C")
     table["n"] = sums["n_x"].fillna(0).astype(int)
-    table["matched"] = table["n"] / focal.groupby("item_id")["n"].sum()
 
     return table.rename_axis("item_id")
 

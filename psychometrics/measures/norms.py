@@ -48,10 +48,8 @@ def norm_table(
             groups = _NORMS_OF_THE_PAPER.get(questionnaire.id, (norm.group,))
             if not paper or norm.group in groups:
                 title = questionnaire.scale(norm.scale).title
-                numbers = (norm.mean, norm.sd, norm.n)
-                rows.append(
-                    (questionnaire.id, norm.scale, title, norm.group, *numbers, norm.citation)
-                )
+                row = (questionnaire.id, norm.scale, title, norm.group, norm.mean, norm.sd, norm.n)
+                rows.append((*row, norm.citation))
 
     columns = ["questionnaire", "scale", "title", "group", "norm_mean", "norm_sd", "norm_n"]
     return pd.DataFrame(rows, columns=[*columns, "citation"])

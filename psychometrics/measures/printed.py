@@ -361,10 +361,7 @@ def _square_bounds(total: int, n: int, low: int, high: int) -> tuple[int, int]:
     least = (n - remainder) * equal**2 + remainder * (equal + 1) ** 2
     top, between = divmod(total - n * low, high - low)
     most = top * high**2 + max(n - top, 0) * low**2
-    if between:
-        most += (low + between) ** 2 - low**2
-
-    return least, most
+    return least, most + (low + between) ** 2 - low**2
 
 
 def _check_keys(items: int, reverse_keyed: int) -> None:
