@@ -22,7 +22,7 @@ from psychometrics.data import available
 from psychometrics.exceptions import DataError
 from psychometrics.paths import book_dir, data_dir
 
-from .record import _found, _own_folder, _starred, cell, number, with_interval
+from .record import _find_row, _match_stars, _own_folder, cell, number, with_interval
 
 STUDIES = {
     "empalc": "EMPALC",
@@ -55,7 +55,7 @@ SENTENCE_VERDICTS = (
 """The verdicts on a sentence of the book in a different run, from the mildest to the worst."""
 _LEVELS = {"psychobench": 0.01}  # a paper's own level of significance; otherwise .05
 _NULL = ["null", "null_low", "null_high"]
-_FOUND = ["value", "low", "high", *_NULL, "p"]
+_RESULTS = ["value", "low", "high", *_NULL, "p"]
 
 
 def published() -> pd.DataFrame:
@@ -127,7 +127,7 @@ def verdicts(claims: pd.DataFrame) -> pd.Series:
     >>> verdicts(claims).tolist()
     ['reproduced and also in the null', 'cannot be tested here']
     """
-    claims = claims.astype(dict.fromkeys(["published", "bar", "tolerance", *_FOUND], float))
+    claims = claims.astype(dict.fromkeys(["published", "bar", "tolerance", *_RESULTS], float))
     value, low, high, rule = (claims[name] for name in ("value", "low", "high", "rule"))
     exact = claims["support"] != ""
     equal = rule == "equal"
@@ -194,7 +194,7 @@ def scorecard(runs: str | Path = "book") -> pd.DataFrame:
     folders = testable["chapter"].map(lambda name: now.parent if name == now.name else runs)
     rows = {name: with_interval(testable["cell"][name], folders[name]) for name in testable.index}
     results = pd.DataFrame.from_dict(rows, orient="index").rename(columns={"p_of_the_claim": "p"})
-    results = results.reindex(index=claims.index, columns=_FOUND)
+    results = results.reindex(index=claims.index, columns=_RESULTS)
     table = claims.join(results.apply(pd.to_numeric, errors="coerce"))
 
     return table.assign(verdict=verdicts(table), p=_p_values(table))
@@ -233,7 +233,7 @@ def expectations(runs: str | Path = "book") -> pd.DataFrame:
     table = table[executed & at_hand]
     rows = []
     for row in table.itertuples(index=False):
-        rows += _written_out(row, runs, row.chapter)
+        rows += _expand_stars(row, runs, row.chapter)
 
     table = pd.DataFrame(rows, columns=table.columns)
     judged = [_rule_met(row, runs, row.chapter) for row in rows]
@@ -446,7 +446,7 @@ def _p_values(claims: pd.DataFrame) -> pd.Series:
     return p.where(claimed | p.isna(), 1.0).where(claims["rule"].isin(["above", "below"]))
 
 
-def _shown(address: str, runs: Path, chapter: str) -> float | str | None:
+def _cell_or_none(address: str, runs: Path, chapter: str) -> float | str | None:
     try:
         return cell(address, runs, chapter)
     except DataError:
@@ -478,17 +478,17 @@ def _judged_cells(row: tuple, executed: Path, compared_with: str) -> list[tuple[
     ``compared_with`` is the chapter whose published run this run is compared with; empty for the
     published run itself.
     """
-    address = _within(row.cell, row.chapter)
+    address = _without_chapter(row.cell, row.chapter)
     output = address.partition("[")[0]
 
     if row.needs and not available(row.needs):
         return [(SENTENCE_VERDICTS[2], f"it needs {row.needs}", output)]
 
-    here = row._replace(cell=address, bar=_within(row.bar, row.chapter))
+    here = row._replace(cell=address, bar=_without_chapter(row.bar, row.chapter))
     if any("/" in text.partition("[")[0] for text in (here.cell, here.bar) if "[" in text):
         return [(SENTENCE_VERDICTS[2], "it also depends on another chapter", output)]
 
-    rows = _written_out(here, executed.parent, executed.stem)
+    rows = _expand_stars(here, executed.parent, executed.stem)
     return [(*_judged_cell(rule, executed, compared_with), output) for rule in rows]
 
 
@@ -522,8 +522,8 @@ def _is_published(address: str, executed: Path, chapter: str) -> bool:
             here = with_interval(address, *run)
             published_row = with_interval(address, *published_run)
         else:
-            here, _ = _found(address, *run)
-            published_row, _ = _found(address, *published_run)
+            here, _ = _find_row(address, *run)
+            published_row, _ = _find_row(address, *published_run)
     except DataError:
         return False
 
@@ -538,13 +538,13 @@ def _is_equal(value: object, other: object) -> bool:
     return value == other
 
 
-def _written_out(row: tuple, runs: Path, chapter: str) -> list[tuple]:
+def _expand_stars(row: tuple, runs: Path, chapter: str) -> list[tuple]:
     """Return a rule for each row of the table that the rule's stars match, or the rule itself."""
     if "*" not in row.cell:
         return [row]
 
     try:
-        matches = _starred(row.cell, runs, chapter)
+        matches = _match_stars(row.cell, runs, chapter)
     except DataError:
         return [row]
 
@@ -566,8 +566,8 @@ def _rule_met(row: tuple, runs: Path, chapter: str) -> tuple[object, object, boo
 
     The rules ``excludes`` and ``includes`` use the interval of the cell.
     """
-    value = _shown(row.cell, runs, chapter)
-    bar = _shown(row.bar, runs, chapter) if "[" in row.bar else row.bar
+    value = _cell_or_none(row.cell, runs, chapter)
+    bar = _cell_or_none(row.bar, runs, chapter) if "[" in row.bar else row.bar
 
     if _is_missing(value) or _is_missing(bar):
         return value, bar if bar is not None else row.bar, None
@@ -592,7 +592,7 @@ def _is_missing(value: object) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
-def _within(address: str, chapter: str) -> str:
+def _without_chapter(address: str, chapter: str) -> str:
     """Remove the sentence's own chapter from an address."""
     where, slash, address_here = address.partition("/")
     return address_here if slash and chapter.startswith(where) else address

@@ -52,7 +52,7 @@ def check_parameters(notebook: str, values: dict[str, object] | None = None) -> 
     chapter = CHAPTERS[notebook]
 
     if values is None:
-        values = _running(chapter)
+        values = _running_values(chapter)
 
     for name in values:
         check_choice(chapter.model_fields, parameter=name)
@@ -72,7 +72,7 @@ def check_parameters(notebook: str, values: dict[str, object] | None = None) -> 
         raise ParameterError("\n".join(mistakes)) from None
 
 
-def _running(chapter: type[BaseModel]) -> dict[str, object]:
+def _running_values(chapter: type[BaseModel]) -> dict[str, object]:
     """Return the running notebook's values, and other names that papermill received."""
     from IPython import get_ipython
 

@@ -235,7 +235,7 @@ def cell(address: str, runs: Path, chapter: str = "") -> object:
         ...
     psychometrics.exceptions.DataError: 04/tab-power[silhouette, auc]: chapter 04 was not ...
     """
-    row, column = _found(address, runs, chapter)
+    row, column = _find_row(address, runs, chapter)
     return row[column]
 
 
@@ -249,7 +249,7 @@ def with_interval(address: str, runs: Path, chapter: str = "") -> dict[str, obje
     with these names after the name of the cell's column, such as ``auc low``. A missing cell gives
     a missing value.
     """
-    row, column = _found(address, runs, chapter)
+    row, column = _find_row(address, runs, chapter)
     values = {"value": row[column]}
     for name in ("low", "high", "null", "null_low", "null_high", "p_of_the_claim"):
         words = name.replace("_", " ")
@@ -260,12 +260,12 @@ def with_interval(address: str, runs: Path, chapter: str = "") -> dict[str, obje
     return values
 
 
-def _starred(address: str, runs: Path, chapter: str = "") -> list[list[str]]:
+def _match_stars(address: str, runs: Path, chapter: str = "") -> list[list[str]]:
     """Return the labels that an address's stars stand for, for each row that it matches.
 
     Examples
     --------
-    >>> _starred("04/tab-power[*, auc]", Path("a-folder-without-runs"))
+    >>> _match_stars("04/tab-power[*, auc]", Path("a-folder-without-runs"))
     Traceback (most recent call last):
         ...
     psychometrics.exceptions.DataError: 04/tab-power[*, auc]: chapter 04 was not executed; run it.
@@ -374,18 +374,18 @@ def _html(frame: pd.DataFrame, formats: dict[str, str]) -> str:
         form = formats.get(name, default_form)
 
         if is_low_end and high in flat:
-            ends = zip(_printed(flat[name], form), _printed(flat[high], form), strict=True)
+            ends = zip(_format(flat[name], form), _format(flat[high], form), strict=True)
             title = f"{before}95 % interval" if f"{before}95 % interval" not in words else name
             words[title] = ["" if low in ("", "–") else f"{low} to {up}" for low, up in ends]
         elif not (name.endswith("high") and f"{name.removesuffix('high')}low" in flat):
-            words[name], last = _printed(flat[name], formats.get(name, formats.get(""))), name
+            words[name], last = _format(flat[name], formats.get(name, formats.get(""))), name
 
     words.columns = [column.replace("_", " ") for column in words]
     words.index.names = [name and str(name).replace("_", " ") for name in words.index.names]
-    words = words.rename(index=_escaped, columns=_escaped).rename_axis(index=_escaped)
+    words = words.rename(index=_escape, columns=_escape).rename_axis(index=_escape)
     # left-align columns of words
     words_columns = {name for name in flat if not pd.api.types.is_numeric_dtype(flat[name])}
-    html = words.map(_linked).to_html(
+    html = words.map(_link_address).to_html(
         escape=False, border=0, index=not _is_default(frame.index), na_rep=""
     )
 
@@ -394,7 +394,7 @@ def _html(frame: pd.DataFrame, formats: dict[str, str]) -> str:
     return html
 
 
-def _printed(column: pd.Series, form: str | None) -> list[str]:
+def _format(column: pd.Series, form: str | None) -> list[str]:
     if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
         return ["" if value is None or value != value else str(value) for value in column]
     is_whole = (column.dropna() % 1 == 0).all()
@@ -402,18 +402,18 @@ def _printed(column: pd.Series, form: str | None) -> list[str]:
     return ["" if math.isnan(value) else number(value, form) for value in column.astype(float)]
 
 
-def _escaped(label: object) -> object:
+def _escape(label: object) -> object:
     return escape(label) if isinstance(label, str) else label
 
 
-def _linked(text: str) -> str:
+def _link_address(text: str) -> str:
     match = _ADDRESS.fullmatch(text)
     if match is None or not match[1]:
         return escape(text)
     return f'<a class="cell" href="{match[1]}.html#{match[2]}">{escape(match[1])}</a>'
 
 
-def _found(address: str, runs: Path, chapter: str) -> tuple[dict[str, object], str]:
+def _find_row(address: str, runs: Path, chapter: str) -> tuple[dict[str, object], str]:
     """Return the row to which an address refers, by column, and the column."""
     where, name, labels = _parts(address, chapter)
     path = _path(address, where, name, runs)
@@ -437,7 +437,7 @@ def _found(address: str, runs: Path, chapter: str) -> tuple[dict[str, object], s
 
     if len(matches) != 1:
         raise DataError(f"{address}: {name} has {len(matches)} rows {', '.join(labels)}, not one.")
-    return dict(zip(head, map(_meant, matches[0]), strict=True)), column
+    return dict(zip(head, map(_parse_cell, matches[0]), strict=True)), column
 
 
 def _parts(address: str, chapter: str) -> tuple[str, str, list[str]]:
@@ -469,7 +469,7 @@ def _read(path: Path, _changed: int) -> tuple[list[str], list[list[str]]]:
     return head, rows
 
 
-def _meant(text: str) -> float | str:
+def _parse_cell(text: str) -> float | str:
     try:
         return float(text) if text else math.nan
     except ValueError:

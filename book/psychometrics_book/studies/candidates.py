@@ -138,7 +138,7 @@ def _with_levels(entry: _Wording, levels) -> _Wording:
     return replace(entry, hypothesis=_at_end(entry.hypothesis))
 
 
-def _built_of(questionnaire: Questionnaire, entries: list[_Wording], levels, name: str):
+def _build(questionnaire: Questionnaire, entries: list[_Wording], levels, name: str):
     """Return the questionnaire with the given templates and levels, and without candidates."""
     content = questionnaire.model_dump(exclude={"candidates"}) | {"id": name}
     for item in content["items"]:
@@ -154,7 +154,7 @@ def _built_of(questionnaire: Questionnaire, entries: list[_Wording], levels, nam
     return Questionnaire.model_validate(content)
 
 
-def _pool_of(questionnaire: Questionnaire, entries: list[_Wording], levels) -> Questionnaire:
+def _build_pool(questionnaire: Questionnaire, entries: list[_Wording], levels) -> Questionnaire:
     """Return a questionnaire that has an item for each candidate."""
     content = questionnaire.model_dump(exclude={"candidates"})
     items = {item["id"]: item for item in content["items"]}
@@ -181,7 +181,7 @@ def _intensifier_lists(questionnaire: Questionnaire) -> list[tuple | None]:
     return [None] if has_levels_by_item else [None, *questionnaire.candidates]
 
 
-def _drawn_by_chance(questionnaire, allowed: dict, pools: dict, seed: int) -> list:
+def _draw_questionnaires(questionnaire, allowed: dict, pools: dict, seed: int) -> list:
     """Return questionnaires whose prompts are drawn at random from the allowed candidates.
 
     They use the lists of intensifiers in turn.
@@ -202,6 +202,6 @@ def _drawn_by_chance(questionnaire, allowed: dict, pools: dict, seed: int) -> li
             entry = replace(entry, source=tuple(source.tolist()), inverse=tuple(inverse.tolist()))
             entries.append(_with_levels(entry, levels))
 
-        results.append(_built_of(questionnaire, entries, levels, f"{questionnaire.id}-candidates"))
+        results.append(_build(questionnaire, entries, levels, f"{questionnaire.id}-candidates"))
 
     return results

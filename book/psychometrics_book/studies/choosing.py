@@ -19,7 +19,7 @@ from psychometrics.nulls.respondents import null_answers
 from psychometrics.questionnaires import Questionnaire
 from psychometrics.questionnaires.prompts import prompts
 
-from .candidates import _intensifier_lists, _pool_of, _present_wordings, _with_levels, _Wording
+from .candidates import _build_pool, _intensifier_lists, _present_wordings, _with_levels, _Wording
 from .content import content_validity
 from .sentence_encoders import load_sentence_encoder
 
@@ -45,7 +45,7 @@ class _Choice:
 
     def cubes(self, entries: list[_Wording], levels) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return P(entailment) of each entry, shape (R, T, L), for respondents and for nulls."""
-        pool = _pool_of(self.questionnaire, entries, levels)
+        pool = _build_pool(self.questionnaire, entries, levels)
         real = ask(pool, self.respondents, **self.asking)
         if real["respondent_id"].nunique() < len(self.respondents):
             name, why = next(iter(real.attrs["summary"]["failed"].items()))
@@ -188,7 +188,7 @@ class _Choice:
         words = levels or questionnaire.intensifiers or questionnaire.levels(questionnaire.items[0])
         ends = ((words[0], words[0].terms[0]), (words[-1], words[-1].terms[-1]))
         ends = [{"weight": level.weight, "terms": [word]} for level, word in ends]
-        table = content_validity(_pool_of(questionnaire, entries, ends))
+        table = content_validity(_build_pool(questionnaire, entries, ends))
         place = {name: n for n, name in enumerate(table["item_id"].unique())}
         table["entry"] = table["item_id"].map(place)
         columns = ["similarity", "acceptability"]

@@ -160,7 +160,7 @@ def answers(
             check_choice(_GROUPS, who=who)
             matrix = matrix[_models(live)["population"] == who]
 
-        return matrix.copy() if category is None else matrix[_asked(category)]
+        return matrix.copy() if category is None else matrix[_item_ids(category)]
 
     check_choice(("phase", "completers"), sample=sample)
     if category is None:
@@ -168,7 +168,7 @@ def answers(
             raise ParameterError("phases had different people: name a category, or 'completers'.")
         return pd.concat([answers("people", c, sample) for c in CATEGORIES], axis=1)
 
-    columns = _asked(category)
+    columns = _item_ids(category)
     table = _read("people.csv.gz")
     table = table[(table["sample"] == sample) & (table["category"] == category)]
     return _matrix(table.set_index("participant").rename_axis(None), columns)
@@ -306,7 +306,7 @@ def ask_diagnostic(
                     identity = identify(respondent, dtype="float32")
 
                 name = identity["respondent_id"]
-                chances = _asked_now(table, identity, respondent, store, bar)
+                chances = _ask_respondent(table, identity, respondent, store, bar)
                 if np.isnan(chances).any():
                     raise RespondentError(
                         f"{name} has two outputs, but the diagnostic needs three: leave it out."
@@ -326,7 +326,7 @@ def _matrix(table: pd.DataFrame, columns: Sequence[int]) -> pd.DataFrame:
     return pd.DataFrame(matrix, index=table.index, columns=columns)
 
 
-def _asked_now(
+def _ask_respondent(
     table: pd.DataFrame, identity: dict, respondent: object, store: str | Path | None, bar: Progress
 ) -> np.ndarray:
     """Return the probabilities of the three labels, (I, 3), stored or new."""
@@ -340,7 +340,7 @@ def _asked_now(
         return kept.rows.loc[[keys[pair] for pair in pairs], list(NLI_LABELS)].to_numpy()
 
 
-def _asked(category: str) -> list[int]:
+def _item_ids(category: str) -> list[int]:
     check_choice(CATEGORIES, category=category)
     table = item_table()
     return table.index[table["asked"] == category].to_list()

@@ -31,7 +31,7 @@ from psychometrics.modes import identify
 from psychometrics.questionnaires import Questionnaire, load_questionnaire
 from psychometrics.questionnaires.prompts import prompts
 
-from .candidates import _built_of, _check_candidates, _drawn_by_chance, _present_wordings, wordings
+from .candidates import _build, _check_candidates, _draw_questionnaires, _present_wordings, wordings
 from .choosing import TOLERANCE, _Choice
 
 _BASES = {"MiniLM": "embedded", "SmolLM2": "smollm2"}
@@ -217,8 +217,8 @@ def improve(
     candidates = pd.DataFrame([*of_intensifiers, *of_wordings, *of_terms])
     candidates.insert(0, "questionnaire", questionnaire.id)
 
-    better = _built_of(questionnaire, finals, levels, f"{questionnaire.id}_improved")
-    by_chance = _drawn_by_chance(questionnaire, allowed, pools, seed)
+    better = _build(questionnaire, finals, levels, f"{questionnaire.id}_improved")
+    by_chance = _draw_questionnaires(questionnaire, allowed, pools, seed)
     frames = [
         _held_out_silhouettes(questionnaire, better, by_chance, second, asking),
         choice.silhouettes(_present_wordings(questionnaire), None).assign(prompts="present"),

@@ -249,7 +249,7 @@ file or directory); name a readable file.
     makers["tests"] = lambda *_: _examine(answers[0], study, loaded, assessed()[0])
     tables = {
         "plan": _plan(study, study.power(folder), record, _changed(path, study, record)),
-        "asked": _asked(study, record, failed),
+        "asked": _describe_runs(study, record, failed),
     }
 
     for name in [*study.analyses, *(["tests"] if "evidence" in study.analyses else [])]:
@@ -335,7 +335,7 @@ def _is_value(cell: object, value: object) -> bool:
         return str(cell).strip().casefold() == str(value).casefold()
 
 
-def _own(scored: pd.DataFrame, questionnaire: Questionnaire, chosen: dict) -> pd.DataFrame:
+def _mean_items(scored: pd.DataFrame, questionnaire: Questionnaire, chosen: dict) -> pd.DataFrame:
     """Return item scores, averaged over seeds and combinations with the chosen conditions."""
     combinations = scored["_combination"].unique()
     fits = [name for name in combinations if chosen.items() <= json.loads(name).items()]
@@ -345,7 +345,7 @@ def _own(scored: pd.DataFrame, questionnaire: Questionnaire, chosen: dict) -> pd
 
 def _matrix(scored, questionnaire, scale, chosen: dict) -> pd.DataFrame:
     """Return keyed answers, respondents by items, or an empty table if all respondents failed."""
-    items = _own(scored, questionnaire, chosen)
+    items = _mean_items(scored, questionnaire, chosen)
     if items.empty:
         return pd.DataFrame()
     keyed = keyed_items(items, questionnaire, scale)
@@ -476,7 +476,7 @@ def _rules(study: Study) -> dict[str, str]:
 def _scores(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for questionnaire, chosen in itertools.product(loaded, study.combinations):
-        items = _own(scored, questionnaire, chosen)
+        items = _mean_items(scored, questionnaire, chosen)
         for scale in questionnaire.scales if len(items) else ():
             intervals = scale_intervals(items, questionnaire, scale.id)
             names = readable_names(intervals["respondent_id"])
@@ -577,7 +577,7 @@ def _is_planned(study: Study, questionnaire, scale, sides: tuple[dict, dict]) ->
 
 def _reliability(study: Study, loaded: list, scored: pd.DataFrame) -> pd.DataFrame:
     """Return each scale's alpha over the respondents, if there are enough respondents."""
-    items = pd.concat([_own(scored, questionnaire, {}) for questionnaire in loaded])
+    items = pd.concat([_mean_items(scored, questionnaire, {}) for questionnaire in loaded])
     table = reliability_table(items, loaded)
     table = table[table["items"] > 1]
     too_few = table["n"] < FEWEST_RESPONDENTS
@@ -658,7 +658,7 @@ def _examine(
     return table
 
 
-def _asked(study: Study, record: dict, failed: dict[str, str]) -> pd.DataFrame:
+def _describe_runs(study: Study, record: dict, failed: dict[str, str]) -> pd.DataFrame:
     runs = record["runs"]
     rows = {
         "questionnaires": ", ".join(study.questionnaires),
