@@ -118,14 +118,14 @@ def _profile(
         "assessment.flags",
     ]
     figure = pm.pages.draw_scores(assessment) if pages else None
-    _write_files(report, figure, pages, cells, pm.contents.profile_tables(assessment))
+    files = _write_files(report, figure, pages, cells, pm.contents.profile_tables(assessment))
     lines = [
         f"{row.mark} {row.questionnaire}, {row.title}: {_judged_score(row)}"
         for row in assessment.scores.itertuples()
     ]
     if not pages:
         lines += _flag_lines(assessment.flags)
-    _print_report(report, lines, assessment.agreement, pages, as_json)
+    _print_report(report, lines, assessment.agreement, files, as_json)
 
 
 def _profile_answers(
@@ -153,13 +153,13 @@ def _profile_answers(
     cells.append('tables["scales"]')
     titles = {each.id: each.short_title for each in loaded}
     figure = pm.pages.draw_alphas(tables["scales"], titles) if pages else None
-    _write_files(report, figure, pages, cells, pm.contents.answer_tables(answers, tables))
+    files = _write_files(report, figure, pages, cells, pm.contents.answer_tables(answers, tables))
     lines = []
     for row in tables["scales"].itertuples():
         value = f"alpha {row.alpha:.2f} ({row.alpha_low:.2f} to {row.alpha_high:.2f}), "
         value = "" if math.isnan(row.alpha) else value
         lines.append(f"{row.questionnaire}, {row.scale}: {value}{row.reading}")
-    _print_report(report, lines, tables["agreement"], pages, as_json)
+    _print_report(report, lines, tables["agreement"], files, as_json)
 
 
 @app.command("compare", rich_help_panel=_PANEL)
@@ -208,7 +208,7 @@ def _compare(
     tables = pm.contents.comparison_tables(comparison)
     cells += ["comparison", "comparison.differences"]
     figure = pm.pages.draw_scores(comparison) if pages else None
-    _write_files(report, figure, pages, cells, tables)
+    files = _write_files(report, figure, pages, cells, tables)
 
     lines = []
     if not pages:
@@ -223,7 +223,7 @@ def _compare(
         f"({_ends(row.low, row.high, '+.3f')}), {row.verdict}"
         for row in comparison.differences.itertuples()
     ]
-    _print_report(report, lines, comparison.agreement, pages, as_json)
+    _print_report(report, lines, comparison.agreement, files, as_json)
 
     for name, reason in comparison.failures.items():
         typer.echo(f"psychometrics: {name} could not be asked: {reason}", err=True)
@@ -449,18 +449,22 @@ def _plan_pages(output: Path | None, pdf: bool, default: Path) -> list[Path]:
     return [check_page(page) for page in pages]
 
 
-def _write_files(report, figure, pages: list[Path], cells: list[str], tables: dict) -> None:
-    """Write a page, its results as JSON, its checklist, and its notebook and tables in `runs/`."""
+def _write_files(report, figure, pages: list[Path], cells: list[str], tables: dict) -> list[Path]:
+    """Write a page, its results and checklist, and its notebook and tables in `runs/`.
+
+    The files beside the page are returned, the page first.
+    """
     if not pages:
-        return
+        return []
 
     stem = pages[0].stem
     notebook = pm.pages.make_notebook(report, cells)
     pm.pages.write_page(report, figure, pages, notebook)
-    write_text(pages[0].with_suffix(".json"), report.to_json())
+    files = [*pages, pages[0].with_suffix(".json")]
+    write_text(files[-1], report.to_json())
     if report.checklist is not None:
-        checklist = pages[0].with_name(f"{stem}-checklist.md")
-        write_text(checklist, pm.pages.format_markdown(report.checklist))
+        files.append(pages[0].with_name(f"{stem}-checklist.md"))
+        write_text(files[-1], pm.pages.format_markdown(report.checklist))
 
     folder = Path("runs") / stem
     with writing(folder):
@@ -469,9 +473,10 @@ def _write_files(report, figure, pages: list[Path], cells: list[str], tables: di
     write_text(folder.with_suffix(".ipynb"), notebook)
     for name, table in tables.items():
         write_csv(table, folder / f"tab-{report.kind}-{name}.csv")
+    return files
 
 
-def _print_report(report, lines: list[str], agreement, pages: list[Path], as_json: bool) -> None:
+def _print_report(report, lines: list[str], agreement, files: list[Path], as_json: bool) -> None:
     """Print a report for a reader at a terminal, as lines for a program, or as JSON."""
     if as_json:
         typer.echo(report.to_json())
@@ -495,11 +500,7 @@ def _print_report(report, lines: list[str], agreement, pages: list[Path], as_jso
 
         typer.echo("\n".join(lines))
 
-    if pages:
-        files = [*pages, pages[0].with_suffix(".json")]
-        if report.checklist is not None:
-            files.append(pages[0].with_name(f"{pages[0].stem}-checklist.md"))
-
+    if files:
         typer.echo(", ".join(map(str, files)))
 
 

@@ -265,7 +265,8 @@ def _flag_prompts(
         *_check_agreeing(answers, heads[_MATCHED], questionnaire),
     ]
     if accuracy is not None:
-        value, low, high, guess = (*accuracy, 1 / 3)[:4]
+        value, low, high = accuracy[:3]
+        guess = accuracy[3] if len(accuracy) > 3 else 1 / 3
         words = fill(_WORDS["accuracy"], value=value, low=low, high=high, guess=guess)
         row = ("", "accuracy", "!" if low < 0.5 else "✓", words, value)
         rows.append(("", "guessing", "✗", words, value) if low <= guess else row)
