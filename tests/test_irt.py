@@ -35,14 +35,14 @@ def test_the_likelihood_is_that_of_the_written_sum_and_its_gradient_is_its_slope
     x = drawn(truth(4), 30).astype(float).mask(rng.random((30, 4)) < gaps)
     filled, observed = marginal._fill_gaps(x)
     theta, weights = marginal._ability_grid(4)
-    sizes = {"rasch": 4, "1pl": 5, "2pl": 8}
+    sizes = {"rasch": 4, "1pl": 5, "2pl": 8, "3pl": 12}
     vector = rng.normal(0.5, 0.7, sizes[model])
 
     data = marginal._Data(*marginal._patterns(filled, observed, model), theta, weights)
 
     def written(at):
-        intercept, slope = marginal._unpack(at, 4, model)
-        p = 1 / (1 + np.exp(-(theta[:, None] * slope + intercept)))
+        intercept, slope, guess = marginal._unpack(at, 4, model)
+        p = guess + (1 - guess) / (1 + np.exp(-(theta[:, None] * slope + intercept)))
         each = np.where(x.to_numpy()[:, None] == 1, p, 1 - p)
         each = np.where(x.isna().to_numpy()[:, None], 1.0, each)
         return -np.log(each.prod(axis=2) @ weights).sum()
@@ -149,6 +149,15 @@ def test_2pl_recovers_slopes_of_either_sign():
     assert np.abs(gap).max() < 0.05  # about three standard errors of a share of 1,000
 
 
+def test_3pl_recovers_curves_with_guessing():
+    parameters = truth(12, guessing=0.25).assign(discrimination=1.6)
+    found = irt.fit(drawn(parameters, 5000), "3pl")
+    theta = np.linspace(-1.5, 2, 15)
+    gap = irt.probability(theta, found) - irt.probability(theta, parameters)
+    assert np.abs(gap).max() < 0.08
+    assert found["guessing"].median() == pytest.approx(0.25, abs=0.08)
+
+
 def test_information_is_the_expected_curvature():
     parameters = truth(4, guessing=0.2)
     theta, step = np.array([-1.0, 0.3, 1.2]), 1e-4
@@ -232,3 +241,24 @@ def test_answers_other_than_0_and_1_are_refused(use):
     answers.iloc[0, 0] = 2
     with pytest.raises(ParameterError):
         use(answers)
+
+
+def test_guessing_beyond_six_in_ten_is_held_there_and_marked():
+    rng = np.random.default_rng(0)
+    ability = rng.normal(size=(600, 1))
+    solved = rng.random((600, 4)) < 1 / (1 + np.exp(-3 * ability))
+    guessed = rng.random((600, 1)) < 0.9
+    x = pd.DataFrame(
+        np.c_[solved[:, :3], solved[:, 3:] | guessed].astype(int), columns=list("abcd")
+    )
+    found = irt.fit(x, "3pl", errors=False)
+    assert found.loc["d", "guessing"] == pytest.approx(0.6, abs=1e-4)
+    assert found["guessing"].max() <= 0.6 + 1e-9
+    assert found.loc["d", "at_limit"]
+
+
+def test_a_3pl_model_has_three_parameters_an_item():
+    rng = np.random.default_rng(0)
+    x = (rng.random((300, 4)) < rng.random((300, 1))).astype(int)
+    found = irt.compare(pd.DataFrame(x, columns=list("abcd")), ("2pl", "3pl"))
+    assert found["parameters"].tolist() == [8, 12]

@@ -63,6 +63,7 @@ CALLS = {
     "dif": classical.dif,
     "logistic dif": lambda x, y: classical.dif(x, y, "logistic"),
     "2pl": lambda x, _: irt.fit(x, "2pl"),
+    "3pl": lambda x, _: irt.fit(x, "3pl"),
     "compare": lambda x, _: irt.compare(x, ("rasch", "1pl")),
     "abilities": lambda x, _: irt.abilities(x, _fitted(x)),
     "item_fit": lambda x, _: irt.item_fit(x, _fitted(x), simulations=2),

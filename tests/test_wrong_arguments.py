@@ -114,7 +114,7 @@ def test_one_name_is_not_taken_for_a_list_of_its_letters(name, call, answers):
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: pm.irt.compare(SOLVED, ("rasch", "3pl")),
+        lambda: pm.irt.compare(SOLVED, ("rasch", "conditional")),
         lambda: pm.irt.compare(SOLVED, 3),
         lambda: pm.irt.abilities(SOLVED, "parameters"),
         lambda: pm.irt.probability([0.0], PARAMETERS.assign(guessing=2.0)),

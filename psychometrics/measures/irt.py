@@ -34,22 +34,22 @@ from ..exceptions import ParameterError
 from .items import _binary_answers, adjust
 from .marginal_likelihood import _ability_grid, _fill_gaps, _marginal_fit, _normalise
 
-_MODELS = ("rasch", "1pl", "2pl")
+_MODELS = ("rasch", "1pl", "2pl", "3pl")
 
 
 def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.DataFrame:
     r"""Estimate item parameters by marginal maximum likelihood.
 
-    .. math:: \max_{a, b} \sum_r \log \int \prod_i P_i(\theta)^{x_{ri}}
+    .. math:: \max_{a, b, c} \sum_r \log \int \prod_i P_i(\theta)^{x_{ri}}
        (1 - P_i(\theta))^{1 - x_{ri}} \phi(\theta) \, d\theta
 
     Parameters
     ----------
     answers : DataFrame, shape (R, I)
         0/1 answers; the likelihood leaves out missing answers.
-    model : {"rasch", "1pl", "2pl"}
+    model : {"rasch", "1pl", "2pl", "3pl"}
         ``rasch`` fixes every discrimination at 1, ``1pl`` estimates one discrimination for all
-        items, and ``2pl`` one for each item (possibly negative).
+        items, ``2pl`` one for each item (possibly negative), and ``3pl`` guessing as well.
     errors : bool
         Whether to compute standard errors, which is slow for hundreds of items.
 
@@ -57,14 +57,15 @@ def fit(answers: pd.DataFrame, model: str = "rasch", errors: bool = True) -> pd.
     -------
     DataFrame
         Indexed by item: ``discrimination, difficulty, intercept`` (minus their product),
-        ``guessing`` (zero), ``at_limit, se, se_discrimination``. Difficulty is missing if the
-        discrimination is zero. An item that everyone solved has difficulty minus infinity, an item
-        that no one solved plus infinity; neither has a discrimination unless the model fixes it,
-        since the likelihood keeps growing as the item moves out. ``at_limit`` marks items whose
-        slope is held at 8 or -8. ``se`` is the standard error of the difficulty, from the observed
-        information of all parameters inside their limits; it is missing without ``errors``, and if
-        the difficulty is not finite or the information is not positive definite.
-        ``se_discrimination`` is the standard error of an estimated slope inside its limits.
+        ``guessing, at_limit, se, se_discrimination``. Difficulty is missing if the discrimination
+        is zero. An item that everyone solved has difficulty minus infinity, an item that no one
+        solved plus infinity; neither has a discrimination unless the model fixes it, since the
+        likelihood keeps growing as the item moves out. ``at_limit`` marks items whose slope is held
+        at 8 or -8, or whose guessing is held at 0.001 or 0.6. ``se`` is the standard error of the
+        difficulty, from the observed information of all parameters inside their limits; it is
+        missing without ``errors``, and if the difficulty is not finite or the information is not
+        positive definite. ``se_discrimination`` is the standard error of an estimated slope inside
+        its limits.
 
     Raises
     ------
@@ -214,7 +215,8 @@ def compare(answers: pd.DataFrame, models: tuple[str, ...] = _MODELS) -> pd.Data
     DataFrame
         Indexed by model: ``parameters, log_likelihood, aic, bic``; ``p`` of the likelihood-ratio
         test against the model in the row above (missing if that model has as many parameters;
-        approximate if a parameter is at a limit); and ``at_limit``, the number of items at a limit.
+        approximate if a parameter is at a limit, as guessing in 3pl easily is); and ``at_limit``,
+        the number of items at a limit.
 
     References
     ----------
@@ -232,7 +234,7 @@ def compare(answers: pd.DataFrame, models: tuple[str, ...] = _MODELS) -> pd.Data
 
     answers = _binary_answers(answers)
     n = int(((answers.mean() > 0) & (answers.mean() < 1)).sum())
-    count = {"rasch": n, "1pl": n + 1, "2pl": 2 * n}
+    count = {"rasch": n, "1pl": n + 1, "2pl": 2 * n, "3pl": 3 * n}
     rows = []
     for model in models:
         check_choice(_MODELS, model=model)

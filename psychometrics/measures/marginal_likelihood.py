@@ -1,6 +1,6 @@
 """Marginal maximum likelihood of item parameters, with abilities integrated out on a grid.
 
-The limits of slopes are wide; ``at_limit`` marks items whose slope reaches a limit.
+The limits of slopes and guessing are wide; ``at_limit`` marks parameters that reach a limit.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from scipy.optimize import minimize
-from scipy.special import expit, log_expit
+from scipy.special import expit, log_expit, logit
 
 from ..exceptions import ParameterError
 
 _SLOPE_LIMIT = 8.0
+_GUESSING_LIMITS = (0.001, 0.6)
 
 
 def _marginal_fit(answers: pd.DataFrame, model: str, errors: bool = True) -> pd.DataFrame:
@@ -24,7 +25,7 @@ def _marginal_fit(answers: pd.DataFrame, model: str, errors: bool = True) -> pd.
     ----------
     answers : DataFrame, shape (R, I)
         0/1 answers, possibly missing.
-    model : {"rasch", "1pl", "2pl"}
+    model : {"rasch", "1pl", "2pl", "3pl"}
     errors : bool
         Whether to compute standard errors.
 
@@ -53,20 +54,16 @@ def _marginal_fit(answers: pd.DataFrame, model: str, errors: bool = True) -> pd.
         raise ParameterError(f"{model} needs two items that vary, got {len(finite)}; add items.")
 
     x, observed = _fill_gaps(answers[finite])
-    intercepts = np.log(share[finite] / (1 - share[finite])).to_numpy() * 1.2
-    common = {"rasch": 0, "1pl": 1}  # number of slopes that all items share
-    slopes = _first_slopes(x) if model == "2pl" else np.ones(common[model])
-    least = 0.0 if model == "1pl" else -_SLOPE_LIMIT
-    bounds = [(-40.0, 40.0)] * len(intercepts) + [(least, _SLOPE_LIMIT)] * len(slopes)
+    starts, bounds = _starts(x, share[finite].to_numpy(), model)
     data = _Data(*_patterns(x, observed, model), *_ability_grid(len(finite)))
     # At zero slopes the likelihood is flat, and a start that overshoots stays there, so several
     # starts are tried.
     results = []
     for scale in (1.0,) if model == "rasch" else (1.0, 0.25):
-        start = np.r_[intercepts, slopes * scale]
+        started = [starts[0], *(block * scale for block in starts[1:2]), *starts[2:]]
         results.append(minimize(
-            _loss, start, (data, model), jac=True, method="L-BFGS-B", bounds=bounds,
-            options={"maxiter": 5000, "maxfun": 20000, "ftol": 1e-13, "gtol": 1e-6},
+            _loss, np.concatenate(started), (data, model), jac=True, method="L-BFGS-B",
+            bounds=bounds, options={"maxiter": 5000, "maxfun": 20000, "ftol": 1e-13, "gtol": 1e-6},
         ))  # fmt: skip
 
     vector = min(results, key=lambda result: result.fun).x
@@ -164,15 +161,43 @@ def _patterns(
     return sums.to_numpy(), pd.DataFrame(observed).groupby(group).first().to_numpy(), counts
 
 
+def _starts(
+    x: np.ndarray, share: np.ndarray, model: str
+) -> tuple[list[np.ndarray], list[tuple[float, float]]]:
+    """Return the starting values and bounds of intercepts, slopes and guessing."""
+    n = x.shape[1]
+    starts = [np.log(share / (1 - share)) * 1.2]
+    bounds = [(-40.0, 40.0)] * n
+
+    if model == "1pl":
+        starts.append(np.ones(1))
+        bounds += [(0.0, _SLOPE_LIMIT)]
+    elif model != "rasch":
+        starts.append(_first_slopes(x))
+        bounds += [(-_SLOPE_LIMIT, _SLOPE_LIMIT)] * n
+
+    if model == "3pl":
+        starts.append(np.full(n, logit(0.1)))
+        low, high = _GUESSING_LIMITS
+        bounds += [(logit(low), logit(high))] * n
+
+    return starts, bounds
+
+
 def _estimates(vector: np.ndarray, model: str, items: pd.Index) -> pd.DataFrame:
     """Return the parameters as a table, with ability's direction set by the majority of items."""
-    intercept, slope = _unpack(vector, len(items), model)
+    intercept, slope, guess = _unpack(vector, len(items), model)
     slope = -slope if slope.sum() < 0 else slope
     flat = np.abs(slope) < 1e-9
+    low, high = _GUESSING_LIMITS
     at_limit = np.abs(slope) > _SLOPE_LIMIT - 1e-6
+
+    if model == "3pl":
+        at_limit |= (guess > high - 1e-4) | (guess < low + 1e-5)
+
     difficulty = np.where(flat, np.nan, -intercept / np.where(flat, 1, slope))
     frame = pd.DataFrame({"discrimination": slope, "difficulty": difficulty}, index=items)
-    frame = frame.assign(intercept=intercept, guessing=0.0, at_limit=at_limit)
+    frame = frame.assign(intercept=intercept, guessing=guess, at_limit=at_limit)
     return frame.assign(se=np.nan, se_discrimination=np.nan)
 
 
@@ -183,37 +208,54 @@ def _first_slopes(x: np.ndarray) -> np.ndarray:
     return np.clip(3 * component * np.sign(component.sum() or 1), -1.5, 1.5)
 
 
-def _unpack(vector: np.ndarray, n: int, model: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the intercepts and the slopes."""
-    if model == "rasch":
-        return vector, np.ones(n)
-    return vector[:n], np.resize(vector[n:], n)
+def _unpack(vector: np.ndarray, n: int, model: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    intercept = vector[:n]
+    slope = np.ones(n)
+    guess = np.zeros(n)
+
+    if model == "1pl":
+        slope = np.full(n, vector[n])
+    elif model in ("2pl", "3pl"):
+        slope = vector[n : 2 * n]
+
+    if model == "3pl":
+        guess = expit(vector[2 * n :])
+
+    return intercept, slope, guess
 
 
 def _loss(vector: np.ndarray, data: _Data, model: str) -> tuple[float, np.ndarray]:
     """Return minus the marginal log likelihood and its gradient, exact by Fisher's identity."""
     x, observed, counts, theta, weights = data
-    intercept, slope = _unpack(vector, x.shape[1], model)
+    intercept, slope, guess = _unpack(vector, x.shape[1], model)
     steps = theta[:, None] * slope + intercept
     solved = expit(steps)
-    wrong = log_expit(-steps)
+    wrong = log_expit(-steps) + np.log1p(-guess)
     complete = bool(observed.all())  # then the sum over wrong answers is the same for everyone
     joint = np.log(weights) + (wrong.sum(axis=1) if complete else observed @ wrong.T)
 
-    # log odds are linear in ability, so two sums suffice for a respondent
-    joint = joint + np.outer(x @ slope, theta) + (x @ intercept)[:, None]
+    if model == "3pl":
+        p = guess + (1 - guess) * solved
+        joint = joint + x @ (np.log(p) - wrong).T
+    else:  # log odds are linear in ability, so two sums suffice for a respondent
+        joint = joint + np.outer(x @ slope, theta) + (x @ intercept)[:, None]
 
     posterior, total = _normalise(joint)
     posterior *= counts[:, None]
     # Expected numbers of answers, and of right answers, at every node.
     numbers = posterior.sum(axis=0)[:, None] if complete else posterior.T @ observed
 
-    expected = numbers * solved
-    gradient = [counts @ x - expected.sum(axis=0), (posterior @ theta) @ x - theta @ expected]
-    if model == "rasch":  # its slope is fixed
-        del gradient[1]
-    elif model == "1pl":  # all items have one slope
-        gradient[1] = gradient[1].sum(keepdims=True)
+    if model == "3pl":
+        residual = posterior.T @ x - numbers * p
+        through = residual * solved / p
+        gradient = [through.sum(axis=0), theta @ through, (residual / p).sum(axis=0) * guess]
+    else:
+        expected = numbers * solved
+        gradient = [counts @ x - expected.sum(axis=0), (posterior @ theta) @ x - theta @ expected]
+        if model == "rasch":  # its slope is fixed
+            del gradient[1]
+        elif model == "1pl":  # all items have one slope
+            gradient[1] = gradient[1].sum(keepdims=True)
 
     return -(counts @ total), -np.concatenate(gradient)
 
@@ -239,7 +281,7 @@ def _standard_errors(
 
     covariance = np.zeros((len(vector), len(vector)))
     covariance[np.ix_(places, places)] = np.linalg.inv(hessian)
-    intercept, slope = _unpack(vector, n, model)
+    intercept, slope, _ = _unpack(vector, n, model)
     items = np.arange(n)
     of_slope = np.full(n, np.nan)
     safe = np.where(np.abs(slope) < 1e-9, np.nan, slope)
