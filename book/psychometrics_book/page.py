@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from psychometrics.checks import check_choice
+from psychometrics.checks import check_choice, check_kinds
 from psychometrics.data import write_text
 from psychometrics.exceptions import ParameterError, check_file
 
@@ -84,6 +84,7 @@ def write_page(executed: str | Path, output: str | Path | None = None, kind: str
     import nbformat
 
     check_choice(("page", "report", "slides"), kind=kind)
+    check_kinds(locals(), {"executed": str | Path, "output": str | Path | None})
     executed = Path(executed)
 
     if len(executed.name.encode(errors="replace")) > 255 or not executed.is_file():
