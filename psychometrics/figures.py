@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -16,10 +16,11 @@ from .measures.scoring import scale_scores
 from .questionnaires import Questionnaire
 
 if TYPE_CHECKING:
+    import matplotlib.pyplot as plt
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-plt = needed("matplotlib.pyplot")
+else:
+    plt = needed("matplotlib.pyplot")
 
 # Okabe and Ito's colours, which the colour-blind can distinguish; the first two form a pair.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
@@ -79,7 +80,7 @@ def strip(
     rows = list(dict.fromkeys(points["row"]))
     names = list(dict.fromkeys(points["who"]))
     bands = {"impostors": impostors, "others": others, "people": people}
-    lanes = [name for name, table in bands.items() if table is not None and len(table)]
+    lanes = {name: table for name, table in bands.items() if table is not None and len(table)}
     height = max(len(names), 1) * 0.5 + 0.5 * ("others" in lanes) + 0.5 * ("people" in lanes) + 0.9
     key = 0.22 * (len(names) + len(lanes))
     fig, ax = plt.subplots(figsize=(4.6, 0.8 + 0.42 * height * len(rows) + key))
@@ -90,9 +91,10 @@ def strip(
         ax.text(0, top, row, transform=ax.get_yaxis_transform(), fontsize=10, va="center",
                 weight="bold")  # fmt: skip
 
+        of_row = {name: table[table["row"] == row] for name, table in lanes.items()}
         if "impostors" in lanes:
             middle = top - 0.55 - 0.25 * (len(names) - 1)
-            null_scores = impostors.loc[impostors["row"] == row, "score"].dropna().to_numpy()
+            null_scores = of_row["impostors"]["score"].dropna().to_numpy()
             _draw_cloud(ax, null_scores, middle, 0.25 * len(names), rng)
 
         for _, point in points[points["row"] == row].dropna(subset="score").iterrows():
@@ -105,11 +107,11 @@ def strip(
         y = top - 0.55 - 0.5 * (len(names) - 1)
         if "others" in lanes:
             y -= 0.5
-            rivals = others.loc[others["row"] == row, "score"].dropna()
+            rivals = of_row["others"]["score"].dropna()
             ax.plot(rivals, np.full(len(rivals), y), "|", color=TRAINED, alpha=0.6, markersize=8)
         if "people" in lanes:
             y -= 0.5
-            norms = people[people["row"] == row].head(1)
+            norms = of_row["people"].head(1)
             ax.errorbar(norms["mean"], np.full(len(norms), y), xerr=norms["sd"], fmt="D",
                         color=PEOPLE, markersize=5, elinewidth=2)  # fmt: skip
 
@@ -136,7 +138,7 @@ def _draw_cloud(
     ax.plot(scores, y, "o", color=NULL, markersize=3, markeredgewidth=0, alpha=0.8, zorder=2)
 
 
-def _label_lanes(ax: Axes, names: Sequence[str], lanes: Sequence[str], null: str) -> None:
+def _label_lanes(ax: Axes, names: Sequence[str], lanes: Collection[str], null: str) -> None:
     """Draw the legend below the axes, one entry a line, so that a phone shows all of it."""
     for place, name in enumerate(names):
         ax.plot([], [], MARKERS[place % len(MARKERS)] + "-", color=TRAINED, markersize=7,
@@ -153,7 +155,7 @@ def _label_lanes(ax: Axes, names: Sequence[str], lanes: Sequence[str], null: str
 
 
 def draw_scores(
-    answers: pd.DataFrame, questionnaires: Sequence[Questionnaire], path: Path, **settings: object
+    answers: pd.DataFrame, questionnaires: Sequence[Questionnaire], path: Path, **settings: Any
 ) -> None:
     """Draw scores into a file: two categories as a compass, other scores as points in their ranges.
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 from scipy import stats
@@ -12,7 +9,7 @@ from scipy import stats
 from ..checks import check_columns
 from ..measures.scoring import keyed_items
 from ..nulls.evidence import profile_agreement
-from ..questionnaires import Questionnaire, load_questionnaires
+from ..questionnaires import AnyQuestionnaires, Questionnaire, load_questionnaires
 
 INDEPENDENT = (
     "Agreement speaks for a score only if the respondents were trained apart, as seeds and "
@@ -28,7 +25,7 @@ _LARGE = 100_000
 
 def agreement_table(
     items: pd.DataFrame,
-    questionnaires: str | Path | Questionnaire | Iterable,
+    questionnaires: AnyQuestionnaires,
     respondent: str | None = None,
 ) -> pd.DataFrame:
     """Return the agreement of respondents about each questionnaire's items, with its null.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +18,7 @@ from ..measures.ordinal import polychoric
 from ..measures.reliability import alpha, alphas
 from ..measures.scoring import item_scores, keyed_items, scale_scores
 from ..measures.styles import empty_answers, response_styles
-from ..questionnaires import Questionnaire
+from ..questionnaires import AnyQuestionnaires, Questionnaire
 from ..questionnaires.answers import IDENTITY
 from .agreement import agreement_table
 from .assessments import load_with_scales
@@ -47,7 +46,7 @@ _MOST_OPTIONS = 11
 
 
 def assess_answers(
-    answers: pd.DataFrame, questionnaires: str | Path | Questionnaire | Iterable
+    answers: pd.DataFrame, questionnaires: AnyQuestionnaires
 ) -> dict[str, pd.DataFrame]:
     r"""Compare the answers of any respondents with the answers of know-nothing respondents.
 
@@ -150,7 +149,7 @@ def _scales(
     rows = []
     for scale in questionnaire.scales:
         keys = questionnaire.keys(scale)
-        row = {"scale": scale.id, "title": scale.title, "items": len(keys)}
+        row: dict[str, Any] = {"scale": scale.id, "title": scale.title, "items": len(keys)}
         row["reversed"] = sum(key < 0 for key in keys.values())
         row["respondents"] = int(means.loc[scale.id, "n"])
         row["score"] = means.loc[scale.id, "mean"]
@@ -210,7 +209,7 @@ def _graded(keyed: pd.DataFrame) -> dict[str, float | str]:
     return {"reliability_graded": float(value), "at_limit": ", ".join(at_limit)}
 
 
-def _bounds(row: dict, habitual: pd.DataFrame, level: float) -> dict[str, float]:
+def _bounds(row: dict[str, Any], habitual: pd.DataFrame, level: float) -> dict[str, float]:
     """Return limits of alpha that a share ``level`` of samples of know-nothing ones exceeds."""
     if np.isnan(row["alpha"]):
         return {"independent": np.nan, "habit": np.nan}

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from ..exceptions import ParameterError
-from ..questionnaires import Questionnaire, load_questionnaires
+from ..questionnaires import AnyQuestionnaires, Questionnaire, load_questionnaires
 
 if TYPE_CHECKING:
     from .own_base import UntouchedBase
 
 
-class _Result:
-    """A result that Jupyter shows as its page does."""
+def _show_in_jupyter(result: Assessment | Comparison) -> str:
+    """Return the sentences, the figure, the tests and the table of a result, as its page does."""
+    import psychometrics as pm
 
-    def _repr_html_(self) -> str:
-        """Return the sentences, the figure, the tests and the table."""
-        import psychometrics as pm
-
-        return pm.pages.render_fragment(self)
+    return pm.pages.render_fragment(result)
 
 
 @dataclass(frozen=True)
-class Assessment(_Result):
+class Assessment:
     """A respondent's scores, judged by the rules, and the tables that the verdicts rest on.
 
     A table that does not apply, or that could not be computed, is None; ``asked`` then has the
@@ -90,7 +85,9 @@ class Assessment(_Result):
     runs: pd.DataFrame | None = None
     controls: pd.DataFrame | None = None
     questionnaires: tuple[Questionnaire, ...] = ()
-    settings: dict[str, object] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    _repr_html_ = _show_in_jupyter
 
     @property
     def is_judged_on_own_base(self) -> bool:
@@ -146,7 +143,7 @@ class Assessment(_Result):
 
 
 @dataclass(frozen=True)
-class Comparison(_Result):
+class Comparison:
     """Several models' assessments, with the paired differences from the first model.
 
     Parameters
@@ -169,6 +166,8 @@ class Comparison(_Result):
     failures: dict[str, str] = field(default_factory=dict)
     read: pd.DataFrame | None = None
 
+    _repr_html_ = _show_in_jupyter
+
     @property
     def first(self) -> Assessment:
         """The assessment of the first model, with which the others are compared."""
@@ -180,9 +179,7 @@ class Comparison(_Result):
         return self.first.questionnaires
 
 
-def load_with_scales(
-    questionnaires: str | Path | Questionnaire | Iterable, texts: bool = True
-) -> list[Questionnaire]:
+def load_with_scales(questionnaires: AnyQuestionnaires, texts: bool = True) -> list[Questionnaire]:
     """Load questionnaires; refuse one without scales, which has no scores to judge.
 
     Parameters

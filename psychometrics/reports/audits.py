@@ -314,13 +314,13 @@ def _find_habit(check: str, share: float, statistic: str) -> Finding:
 
 def _check_unit(row: PrintedScale) -> Iterator[Finding]:
     """Yield whether a difference from people stays if the runs are one respondent."""
-    values = (row.mean, row.sd, row.n, row.norm_mean, row.norm_sd, row.norm_n)
-    if None in values or row.models != 1:
+    printed = (row.mean, row.sd, row.n, row.norm_mean, row.norm_sd, row.norm_n)
+    values = [float(value) for value in printed if value is not None]
+    if len(values) < len(printed) or row.models != 1:
         return
 
-    mean, sd, n, *people = map(float, values)  # type: ignore[arg-type]
-    norms = ([value] * 2 for value in people)
-    as_people, as_one = compare_means([mean, mean], [sd, 0], [n, 1], *norms)["p"]
+    mean, sd, n, norm_mean, norm_sd, norm_n = values
+    as_people, as_one = compare_means(mean, [sd, 0], [n, 1], norm_mean, norm_sd, norm_n)["p"]
     p_values = {"as_people": show_p(as_people), "as_one": show_p(as_one)}
     sentence = _TEXTS["unit"].format(row=row, **p_values)
     yield Finding("unit", _compare_units(as_people, as_one), sentence, as_one)
@@ -422,13 +422,15 @@ def _records(table: str | Path | pd.DataFrame) -> Iterator[tuple[str, dict[str, 
 class _TextLoader(yaml.BaseLoader):
     """Reads all values of YAML as text, and refuses names that occur twice."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
         """Return a mapping, unless one of its names occurs twice."""
         names = [str(key.value) for key, _ in node.value]
         if len(set(names)) < len(names):
             problem = f"a name occurs twice in {names}"
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
-        return super().construct_mapping(node, deep)
+
+        mapping: dict[str, Any] = super().construct_mapping(node, deep)
+        return mapping
 
 
 def _values_of_questionnaire(values: dict[str, Any], place: str) -> dict[str, Any]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from ..exceptions import ParameterError, QuestionnaireError, RespondentError
-from ..questionnaires import Questionnaire
+from ..questionnaires import AnyQuestionnaires
 from .agreement import agreement_table
 from .assessments import Assessment, Comparison
 from .profiles import assess, differences, judge_respondents, name_models
@@ -16,8 +17,8 @@ from .profiles import assess, differences, judge_respondents, name_models
 
 def compare_models(
     models: Sequence[str | Path],
-    questionnaires: str | Path | Questionnaire | Iterable,
-    **settings: object,
+    questionnaires: AnyQuestionnaires,
+    **settings: Any,
 ) -> Comparison:
     """Assess several models, and compare each with the first.
 
@@ -58,7 +59,9 @@ def compare_models(
     return _compare(assessments, failures)
 
 
-def compare_respondents(answers: pd.DataFrame, questionnaires, names: Sequence[str]) -> Comparison:
+def compare_respondents(
+    answers: pd.DataFrame, questionnaires: AnyQuestionnaires, names: Sequence[str]
+) -> Comparison:
     """Judge respondents by their own answers, and compare each with the first.
 
     Parameters and errors are those of :func:`psychometrics.reports.profiles.judge_respondents`.

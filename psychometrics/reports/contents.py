@@ -194,7 +194,7 @@ def _add_titles(
 ) -> pd.DataFrame:
     """Add the titles of questionnaires (``about``) and scales, if they are among the columns."""
     titles = {}
-    scale_titles = {}
+    scale_titles: dict[tuple[str, str], str] = {}
     for each in questionnaires:
         titles[each.id] = each.short_title
         scale_titles |= {(each.id, scale.id): scale.title for scale in each.scales}

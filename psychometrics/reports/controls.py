@@ -22,7 +22,7 @@ from ..formats import fill
 from ..measures.scoring import item_scores
 from ..modes.messages import as_filed
 from ..questionnaires import Item, Questionnaire, load_questionnaire
-from .rules import _WORDS
+from .rules import _WORDS, _Row
 from .sentences import show_p
 
 _EMPTY_ITEM = "I am a person."
@@ -158,7 +158,7 @@ def flag_controls(
     """
     with_items = with_weather(questionnaire)
     controls = controls[controls["questionnaire"] == with_items.id]
-    rows = []
+    rows: list[_Row] = []
     if "shuffled" not in set(controls["order"]):
         rows.append(_check_turned(answers, controls, questionnaire, level))
 
@@ -182,7 +182,7 @@ def flag_controls(
 
 def _check_turned(
     answers: pd.DataFrame, controls: pd.DataFrame, questionnaire: Questionnaire, level: float
-) -> tuple[str, str, str, str, float]:
+) -> _Row:
     """Test whether answers follow the options or their places, when the options are reversed.
 
     Each answer to the reversed options is compared with the first answer and with its mirror

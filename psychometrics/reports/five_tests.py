@@ -155,8 +155,8 @@ def _impostors_by_heads(assessment: Assessment) -> NamedTest:
     for mark, sentence in _COMPARED_TERMS.items():
         scales = flags[flags["mark"] == mark]
         if len(scales):
-            names = f": {', '.join(_name_scales(assessment, scales))}"
-            results.append(f"{sentence}{names if len(scales) < len(flags) else ''}.")
+            listed = f": {', '.join(_name_scales(assessment, scales))}"
+            results.append(f"{sentence}{listed if len(scales) < len(flags) else ''}.")
 
     is_judged = assessment.flags["check"].isin(["terms", "score"])
     status = _worst(assessment.flags.loc[is_judged, "mark"])
@@ -168,8 +168,9 @@ def _weather(assessment: Assessment) -> NamedTest:
     scores = assessment.scores.dropna(subset="score")
     is_placebo = scores["questionnaire"].str.contains("placebo")
     to_prompts = assessment.base is not None
-    if not is_placebo.any() and len(_of_check(assessment, "weather")):
-        return _weather_by_controls(assessment)
+    controls = assessment.controls
+    if not is_placebo.any() and controls is not None and len(_of_check(assessment, "weather")):
+        return _weather_by_controls(assessment, controls)
 
     if not is_placebo.any() or is_placebo.all():
         command = _NEW_PLACEBO
@@ -211,23 +212,23 @@ def _why_without_controls(assessment: Assessment) -> str:
     return f"The control questions could not be asked: {asked.loc['left out: controls', 'how']}"
 
 
-def _weather_by_controls(assessment: Assessment) -> NamedTest:
+def _weather_by_controls(assessment: Assessment, controls: pd.DataFrame) -> NamedTest:
     """Compare a chat model's scales with the weather, and its items with an empty item."""
     flags = _of_check(assessment, "weather")
     names = _name_scales(assessment, flags)
     results = [f"{name}: {words}" for name, words in zip(names, flags["words"], strict=True)]
 
     for questionnaire in assessment.questionnaires:
-        of_controls = assessment.controls["questionnaire"] == f"{questionnaire.id}_controls"
-        controls = assessment.controls[of_controls].set_index("item_id")
-        empty = controls.loc[controls["status"] == "ok", "value"].get(_EMPTY_ID)
+        is_asked = controls["questionnaire"] == f"{questionnaire.id}_controls"
+        asked = controls[is_asked].set_index("item_id")
+        empty = asked.loc[asked["status"] == "ok", "value"].get(_EMPTY_ID)
         if empty is None:
             continue
 
         options = questionnaire.choices(questionnaire.items[0])
         label = next(option.label for option in options if option.value == empty)
         names = [item.id for item in questionnaire.items]
-        items = controls.loc[controls.index.isin(names), "value"]
+        items = asked.loc[asked.index.isin(names), "value"]
         results.append(
             f"{questionnaire.short_title}: the empty item (“{_EMPTY_ITEM}”) gets “{label}”, as do "
             f"{(items == empty).sum()} of {len(items)} items asked with it."
@@ -257,10 +258,9 @@ def _ten_runs(assessment: Assessment) -> NamedTest:
         of_scale = norms[norms["questionnaire"] == row["questionnaire"]]
         of_scale = of_scale[of_scale["scale"] == row["scale"]]
         if len(of_scale):
-            columns = of_scale[["norm_mean", "norm_sd", "norm_n"]].iloc[0]
-            people = ([value] * 2 for value in columns)
+            mean, sd, n = of_scale[["norm_mean", "norm_sd", "norm_n"]].iloc[0]
             spreads = [row["sd"], 0.0]
-            tested = compare_means([row["mean"]] * 2, spreads, [number_of_runs, 1], *people)
+            tested = compare_means(row["mean"], spreads, [number_of_runs, 1], mean, sd, n)
             as_people, as_one = tested["p"]
             overcounted |= as_people < 0.05 <= as_one
             text += (

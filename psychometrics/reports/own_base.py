@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -53,7 +53,7 @@ class UntouchedBase:
     description: str = ""
 
     @property
-    def reading(self) -> dict[str, object]:
+    def reading(self) -> dict[str, Any]:
         """The settings with which null respondents read a prompt as the model does."""
         return {"base": self.base, "layers": self.layers, "wording": self.wording}
 
@@ -234,10 +234,11 @@ def _is_trained_from(model: PreTrainedModel, base: PreTrainedModel, is_frozen: b
         weights = (item for item in model.named_parameters() if not item[0].startswith("pooler."))
         return all(name in base_weights and w.equal(base_weights[name]) for name, w in weights)
 
-    tables = [each.get_input_embeddings().weight.detach() for each in (model, base)]
+    embeddings = [each.get_input_embeddings() for each in (model, base)]
+    tables = [each.get_parameter("weight").detach() for each in embeddings]
     words = min(map(len, tables))  # a padding token may have been added
-    weights, base_table = (table[:words].flatten() for table in tables)
-    return weights @ base_table > 0.9 * weights.norm() * base_table.norm()
+    table, base_table = (table[:words].flatten() for table in tables)
+    return bool(table @ base_table > 0.9 * table.norm() * base_table.norm())
 
 
 @contextlib.contextmanager

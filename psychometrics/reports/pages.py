@@ -32,6 +32,7 @@ from .printing import print_page
 from .report import _MARKS, _TONES, Report, Table
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
     from matplotlib.figure import Figure
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -116,10 +117,7 @@ def draw_scores(result: Assessment | Comparison) -> Picture | None:
     >>> draw_scores(judge_respondents(answers, "gad7", [name])[name]).caption
     'A score among the grey points is not unusual.'
     """
-    assessments = {"this model": result}
-    if isinstance(result, Comparison):
-        assessments = result.assessments
-
+    assessments = result.assessments if isinstance(result, Comparison) else {"this model": result}
     assessment = next(iter(assessments.values()))
     rows = assessment.scale_names
 
@@ -280,17 +278,16 @@ def render_page(report: Report, figure: Picture | None, stem: str, notebook: str
 
 def render_fragment(result: Assessment | Comparison) -> str:
     """Return the sentences, the figure, the tests and the table of a result as HTML."""
-    is_profile = isinstance(result, Assessment)
-    report = report_profile(result) if is_profile else report_comparison(result)
+    report = report_profile(result) if isinstance(result, Assessment) else report_comparison(result)
     template = _environment().get_template("fragment.html.j2")
     return template.render(report=report, figure=draw_scores(result), full=False)
 
 
 @cache
-def _environment():
+def _environment() -> Environment:
     """Return the templates' environment, which escapes whatever a name or a text holds."""
     jinja2 = needed("jinja2")
-    environment = jinja2.Environment(
+    environment: Environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
         trim_blocks=True,
@@ -366,7 +363,7 @@ def format_latex(table: Table) -> str:
     heads, *rows = _cells(table)
     columns = "".join("r" if column.form else "l" for column in table.columns)
     frame = pd.DataFrame(rows, columns=heads)
-    latex = frame.to_latex(index=False, escape=True, column_format=columns)
+    latex: str = frame.to_latex(index=False, escape=True, column_format=columns)
     return latex.replace("−", "$-$")
 
 

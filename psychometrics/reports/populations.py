@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,7 @@ from ..models.devices import computing_on
 from ..modes import identify
 from ..nulls.evidence import evidence, evidence_of_draws, jackknife, profiles, reached, resized
 from ..nulls.respondents import null_answers
-from ..questionnaires import Questionnaire
+from ..questionnaires import AnyQuestionnaires, Questionnaire
 from .assessments import load_with_scales
 from .own_base import UntouchedBase, untouched_base
 from .rules import FEWEST_RESPONDENTS
@@ -48,12 +48,12 @@ _STATISTICS = ["value", "low", "high", "null", "null low", "null high", "p", "ve
 
 
 def tabulate(
-    questionnaires: str | Path | Questionnaire | Iterable = ("gad7", "phq9", "soc13"),
+    questionnaires: AnyQuestionnaires = ("gad7", "phq9", "soc13"),
     respondents: str = "embedded",
     standardised: bool = False,
     populations: int = 200,
     seed: int = 1,
-    **asking: object,
+    **asking: Any,
 ) -> dict[str, pd.DataFrame]:
     """Return a population's scores, silhouettes, alphas and correlations, each with its null.
 
@@ -219,7 +219,7 @@ def head_profiles(
     questionnaires: list[Questionnaire],
     populations: int,
     first: int,
-    **how: str | float,
+    **how: Any,
 ) -> dict[str, np.ndarray]:
     """Return the profiles of populations that have an untrained head in each respondent's place.
 
@@ -547,8 +547,8 @@ def _compare(
     draws = {}
     for name in label.unique():
         by_size = {
-            size: evidence_of_draws(*cube, loaded, expected)[kinds]
-            for size, cube in heads[name].items()
+            size: evidence_of_draws(source, inverse, width, loaded, expected)[kinds]
+            for size, (source, inverse, width) in heads[name].items()
         }
         draws[name] = pd.concat(by_size).droplevel(1)
 
@@ -569,4 +569,6 @@ def _hide_small(compared: pd.DataFrame, models: pd.Index | int) -> pd.DataFrame:
 
 def _is_of_differences(compared: pd.DataFrame) -> np.ndarray:
     """Return which rows are about differences between models, unlike silhouettes."""
-    return ~compared.index.get_level_values("evidence").str.startswith("silhouette")
+    kinds = compared.index.get_level_values("evidence")
+    is_silhouette: np.ndarray = kinds.str.startswith("silhouette")
+    return ~is_silhouette

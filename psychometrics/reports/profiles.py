@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pandas as pd
@@ -25,7 +26,7 @@ from ..modes import identify, load_respondent
 from ..modes.mode import Identity
 from ..nulls.kernels import kernel_statistics
 from ..nulls.respondents import kernel, null_answers
-from ..questionnaires import Questionnaire, Scale, load_questionnaire
+from ..questionnaires import AnyQuestionnaires, Questionnaire, Scale, load_questionnaire
 from ..questionnaires.prompts import prompts
 from ..store import key_of
 from .agreement import agreement_table
@@ -50,6 +51,9 @@ from .rules import (
     verdict,
 )
 
+if TYPE_CHECKING:
+    from ..modes.nli import NLIRespondent
+
 _ERROR = 0.05  # probability that a know-nothing respondent passes on a page
 _SAMPLE = 24  # sample size for a statistic's interval without learning
 _NO_FLAGS = pd.DataFrame(columns=["scale", "check", "mark", "words", "value", "questionnaire"])
@@ -58,7 +62,7 @@ _OTHER_BASE = "not judged, as the random heads are built on another base: "
 
 def assess(
     model: str | Path,
-    questionnaires: str | Path | Questionnaire | Iterable,
+    questionnaires: AnyQuestionnaires,
     mode: str = "nli",
     against: str | None = "default",
     base: str | Path | None = None,
@@ -113,13 +117,13 @@ def assess(
     >>> assessment.scores["scale"].tolist()
     ['challenges']
     """
-    named = [questionnaires]
+    named: list[Any] = [questionnaires]
     is_single = isinstance(questionnaires, str | Path | Questionnaire)
     if not is_single and isinstance(questionnaires, Iterable):
         named = list(questionnaires)
 
     loaded = load_with_scales(named)
-    arguments: dict[str, object] = {"model": str(model), "mode": mode, "against": against}
+    arguments: dict[str, Any] = {"model": str(model), "mode": mode, "against": against}
     arguments |= {"questionnaires": [getattr(q, "id", str(q)) for q in named]}
     arguments |= {"base": base, "controls": controls}
     arguments["conditions"] = mask_conditions(conditions)
@@ -129,7 +133,7 @@ def assess(
     failures: dict[str, str] = {}
     with computing_on(device):
         identity = identify(model, mode, None if dtype == "auto" else dtype, **conditions)
-        settings = {"mode": mode, "store": store, "dtype": dtype, **conditions}
+        settings: dict[str, Any] = {"mode": mode, "store": store, "dtype": dtype, **conditions}
         answers = ask(loaded, [model], **settings)
         if "option" in answers:
             raise ParameterError("choose=none gives probabilities, not answers: leave it out.")
@@ -174,7 +178,7 @@ def _assess_prompts(
     others: pd.DataFrame,
     named_base: str | Path | None,
     identity: Identity,
-    conditions: dict,
+    conditions: Mapping[str, Any],
     failures: dict[str, str],
 ) -> Assessment:
     """Judge answers to prompts against random heads, and compare the heads on several bases."""
@@ -208,9 +212,8 @@ def _assess_prompts(
         names = set(heads) & set(_study_bases().index.get_level_values("questionnaire"))
         in_study = [q for q in loaded if q.id in names and q == load_questionnaire(q.id)]
         if in_study:
-            settings = {"mode": identity.mode, "dtype": identity.dtype, **conditions}
-            weights = load_respondent(model, **settings).model.parameters()
-            million = sum(weight.numel() for weight in weights) / 1e6
+            respondent = load_respondent(model, identity.mode, dtype=identity.dtype, **conditions)
+            million = sum(weight.numel() for weight in respondent.model.parameters()) / 1e6
             own_heads = heads if base.is_own else {}
             sizes = _compare_with_bases(
                 in_study, million, assessment.flags, own_heads, kernels, base.title
@@ -266,7 +269,7 @@ def name_models(models: Sequence[str | Path]) -> list[str]:
 
 def judge_respondents(
     answers: pd.DataFrame,
-    questionnaires: str | Path | Questionnaire | Iterable,
+    questionnaires: AnyQuestionnaires,
     names: Sequence[str],
 ) -> dict[str, Assessment]:
     """Judge respondents by their own answers to items.
@@ -311,7 +314,7 @@ def judge_respondents(
 
 def differences(
     assessments: Mapping[str, Assessment],
-    questionnaires: str | Path | Questionnaire | Iterable,
+    questionnaires: AnyQuestionnaires,
 ) -> pd.DataFrame:
     """Return the differences between the first model's scores and the others', paired by item.
 
@@ -367,7 +370,7 @@ def _compare_pair(
         # pair with the next head, as heads of the same number are equal on one base
         of_heads = _clearness(heads[0] - np.roll(heads[1], 1, axis=0))
         row["null"] = float((of_heads >= _clearness(gaps)).mean())
-        is_rare = _is_rare(_clearness(gaps), of_heads)
+        is_rare = _is_rare(float(_clearness(gaps)), of_heads)
 
     if np.isnan(row["low"]):
         verdict_on_pair = "cannot be tested"
@@ -387,8 +390,9 @@ def _clearness(gaps: np.ndarray) -> np.ndarray:
     """Return how many standard errors the means over the last axis are from 0."""
     size = np.abs(gaps.mean(axis=-1))
     error = gaps.std(axis=-1, ddof=1) / np.sqrt(gaps.shape[-1])
-    without_error = np.where(size > 0, np.inf, 0.0)
-    return np.divide(size, error, out=without_error, where=error > 0)
+    clearness = np.where(size > 0, np.inf, 0.0)  # if there is no error
+    np.divide(size, error, out=clearness, where=error > 0)
+    return clearness
 
 
 def _judge(
@@ -464,8 +468,8 @@ def _score_scales(
             interval = scale_intervals(items, questionnaire, scale.id).iloc[0]
 
         answered = int(interval["n"])
-        row = {"questionnaire": questionnaire.id, "scale": scale.id, "title": scale.title}
-        row |= dict.fromkeys(("score", "low", "high"), np.nan)
+        row: dict[str, Any] = {"questionnaire": questionnaire.id, "scale": scale.id}
+        row |= {"title": scale.title} | dict.fromkeys(("score", "low", "high"), np.nan)
         row |= {"n": answered, "place": np.nan, "mark": "✗"}
         row["verdict"] = f"no score: {answered} of {len(scale.items)} items answered"
         if answered == len(scale.items):  # a missing item leaves no score
@@ -561,14 +565,15 @@ def _measure_accuracy(identity: Identity, model: str | Path) -> tuple[float, ...
     member = identity.respondent_id if identity.source == "embedded" else equal_member(str(model))
     if member in members.index:
         return tuple(members.loc[member, ["accuracy", "low", "high"]])
-    return load_respondent(model, dtype=identity.dtype).accuracy()
+    respondent = cast("NLIRespondent", load_respondent(model, "nli", dtype=identity.dtype))
+    return respondent.accuracy()
 
 
 def _describe_asking(
     identity: Identity,
     loaded: list[Questionnaire],
     answers: pd.DataFrame,
-    conditions: dict,
+    conditions: Mapping[str, object],
     controls: pd.DataFrame | None,
 ) -> dict[str, str]:
     """Return how a model was asked, as pairs of a heading and its text."""
@@ -623,7 +628,7 @@ def _ask_others(
     model: str,
     respondent: str,
     loaded: list[Questionnaire],
-    settings: dict,
+    settings: Mapping[str, Any],
 ) -> pd.DataFrame:
     """Return the item scores of the other respondents, which are shipped or newly collected."""
     rivals = [] if against is None else population(against)

@@ -49,6 +49,8 @@ _LOG_FACTORS = (-8.0, 8.0)
 _DEALS = 999
 _RULES = _load_texts("rules")
 _WORDS = _RULES["words"]
+_Row = tuple[str, str, str, str, float]  # the values of _COLUMNS
+_Places = dict[str, tuple[np.ndarray, np.ndarray]]  # of each scale's items, with their keys
 
 
 def rules(to_prompts: bool) -> pd.DataFrame:
@@ -76,7 +78,7 @@ def _heads_of_sizes(answers: pd.DataFrame, nulls: pd.DataFrame) -> dict[str, pd.
 
     def excess(log_factor: float) -> float:
         resized = _multiply_logits(sample, np.exp(log_factor))
-        return decisiveness(pss(resized)).mean() - goal
+        return float(decisiveness(pss(resized)).mean() - goal)
 
     least, most = map(excess, _LOG_FACTORS)
     if least < 0 < most:
@@ -291,7 +293,7 @@ def _check_terms(
     head_shares: Mapping[str, pd.DataFrame],
     questionnaire: Questionnaire,
     level: float,
-) -> Iterator[tuple]:
+) -> Iterator[_Row]:
     """Compare each scale's silhouette with random heads of every size."""
     values = _silhouettes(shares, questionnaire)
     nulls = {size: _silhouettes(table, questionnaire) for size, table in head_shares.items()}
@@ -332,7 +334,7 @@ def _check_terms(
 
 def _check_score(
     answers: pd.DataFrame, heads: pd.DataFrame, questionnaire: Questionnaire
-) -> Iterator[tuple]:
+) -> Iterator[_Row]:
     """Compare the size of each scale score with that of equally decisive random heads."""
     items = _item_means(item_scores(answers))
     head_items = _item_means(item_scores(heads))
@@ -347,7 +349,7 @@ def _check_score(
         yield scale.id, "score", mark, words, score[0]
 
 
-def _check_trend(shares: pd.DataFrame, head_shares: pd.DataFrame) -> Iterator[tuple]:
+def _check_trend(shares: pd.DataFrame, head_shares: pd.DataFrame) -> Iterator[_Row]:
     """Compare how regularly source and inverse terms diverge with random heads."""
     rhos = monotony(shares).iloc[0]
     head_rhos = monotony(head_shares)
@@ -369,7 +371,7 @@ def _check_trend(shares: pd.DataFrame, head_shares: pd.DataFrame) -> Iterator[tu
 
 def _check_agreeing(
     answers: pd.DataFrame, heads: pd.DataFrame, questionnaire: Questionnaire
-) -> Iterator[tuple]:
+) -> Iterator[_Row]:
     """Compare the response common to both kinds of terms with their difference."""
     if not set(answers["polarity"]) == set(heads["polarity"]) == {1, -1}:
         return
@@ -389,7 +391,7 @@ def _flag_items(answers: pd.DataFrame, questionnaire: Questionnaire, level: floa
     styles = response_styles(answers, questionnaire)
     common = styles["commonest"].mean()
     agreement = styles["acquiescence"].mean()
-    rows = []
+    rows: list[_Row] = []
 
     if items.notna().sum() > 1:
         rows += _check_content(items.dropna(), questionnaire, level)
@@ -412,7 +414,7 @@ def _flag_items(answers: pd.DataFrame, questionnaire: Questionnaire, level: floa
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
-def _check_content(items: pd.Series, questionnaire: Questionnaire, level: float) -> Iterator[tuple]:
+def _check_content(items: pd.Series, questionnaire: Questionnaire, level: float) -> Iterator[_Row]:
     """Test whether keyed answers are more alike within scales than after shuffling."""
     low, high = np.array([questionnaire.ends(name) for name in items.index]).T
     shares = (items.to_numpy() - low) / (high - low)
@@ -421,7 +423,7 @@ def _check_content(items: pd.Series, questionnaire: Questionnaire, level: float)
         return
 
     parents = {scale.parent for scale in questionnaire.scales}
-    keyed_places = {}
+    keyed_places: _Places = {}
     for scale in questionnaire.scales:  # the finest, with two or more answered items
         keys = questionnaire.keys(scale)
         places = np.array([place for place, name in enumerate(items.index) if name in keys])
@@ -446,8 +448,8 @@ def _check_content(items: pd.Series, questionnaire: Questionnaire, level: float)
 
 
 def _check_alone(
-    shares: np.ndarray, keyed_places: dict, questionnaire: Questionnaire, level: float
-) -> Iterator[tuple]:
+    shares: np.ndarray, keyed_places: _Places, questionnaire: Questionnaire, level: float
+) -> Iterator[_Row]:
     """Test each scale separately; a scale with subscales gets the result of the worst subscale.
 
     The p values are corrected for the number of scales; a scale that passes leaves the pool.
@@ -496,8 +498,9 @@ def _deal(shares: np.ndarray, pool: np.ndarray) -> np.ndarray:
 def _spread(deals: np.ndarray, places: np.ndarray, keys: np.ndarray) -> np.ndarray:
     """Return a scale's sum of squares of keyed answers around their mean, for each deal."""
     keyed = np.where(keys > 0, deals[:, places], 1 - deals[:, places])
-    return ((keyed - keyed.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+    sums: np.ndarray = ((keyed - keyed.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+    return sums
 
 
 def _is_rare(value: float, drawn: np.ndarray, level: float = 0.05) -> bool:
-    return ((drawn >= value).sum() + 1) / (len(drawn) + 1) <= level
+    return bool(((drawn >= value).sum() + 1) / (len(drawn) + 1) <= level)

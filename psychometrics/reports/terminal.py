@@ -114,7 +114,7 @@ def _results_table(report: Report, width: int) -> Table:
         for row in report.results.rows:
             if row.get("about") == group:
                 cells = [Text(_show_cell(column, row)) for column in columns]
-                cells[0].stylize(_COLOURS[row["mark"]])  # the verdict
+                cells[0].stylize(_COLOURS[str(row["mark"])])  # the verdict
                 table.add_row(*cells)
 
     return table

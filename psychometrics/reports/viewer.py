@@ -267,8 +267,8 @@ def _find_report(run: Run, reports: dict[Path, _Report]) -> tuple[Path | None, E
 def _link_verdict(page: Path, rows: list[dict[str, str | float | None]]) -> Element:
     """Return the worst verdict of some scores, as a link to their page."""
     order = list(_MARKS)
-    marked = [row for row in rows if row.get("mark") in _MARKS]
-    verdicts = [(order.index(row["mark"]), f"{row['mark']} {row.get('verdict')}") for row in marked]
+    marked = [(str(row["mark"]), row.get("verdict")) for row in rows if row.get("mark") in _MARKS]
+    verdicts = [(order.index(mark), f"{mark} {verdict}") for mark, verdict in marked]
     link = "page?" + urlencode({"name": page.name})
     if not verdicts:
         return _tag("a", "see the page", href=link)
@@ -290,7 +290,8 @@ def _list_entries(
         who, mode = (str(run.manifest[name]) for name in ("respondent_id", "mode"))
         text = [run.title, str(run.manifest["questionnaire"]), who, str(verdict.text)]
         link = _tag("a", run.title, href="answers?" + urlencode({"run": run.name}))
-        cells = [link, verdict, who, mode, f"{run.last:%Y-%m-%d %H:%M}", f"{run.answers:,}"]
+        last = f"{run.last:%Y-%m-%d %H:%M}"
+        cells: list[Element | str] = [link, verdict, who, mode, last, f"{run.answers:,}"]
         yield run.last, " ".join(text), cells
 
     for page, report in alone.items():
