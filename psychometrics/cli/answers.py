@@ -21,11 +21,9 @@ from .options import parse_conditions, parse_reading_settings
 if TYPE_CHECKING:  # slow to import
     import pandas as pd
 
-    from ..questionnaires import Questionnaire
-
 
 def _collect_answers(
-    questionnaires: Sequence[str | Questionnaire],
+    questionnaires: Sequence[str | pm.questionnaires.Questionnaire],
     respondents: str,
     mode: str,
     condition: list[str] | None,
@@ -63,7 +61,7 @@ def _collect_answers(
 
 def read_answer_file(
     file: Path,
-    questionnaires: Sequence[str | Questionnaire],
+    questionnaires: Sequence[str | pm.questionnaires.Questionnaire],
     respondents: str,
     mode: str,
     condition: list[str] | None,
@@ -80,7 +78,7 @@ def write_table(
     table: pd.DataFrame,
     output: Path | None = None,
     as_json: bool = False,
-    questionnaires: Sequence[Questionnaire] = (),
+    questionnaires: Sequence[pm.questionnaires.Questionnaire] = (),
 ) -> None:
     """Write a table in the format of the file's extension, or print it."""
     if output is None and as_json:

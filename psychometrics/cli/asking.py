@@ -30,8 +30,6 @@ from .options import (
 if TYPE_CHECKING:  # slow to import
     import pandas as pd
 
-    from ..questionnaires import Questionnaire
-
 _PANEL = "Ask and score"
 _Questionnaires = Annotated[
     list[str],
@@ -216,7 +214,7 @@ def _survey(
 
 def _show_scores(
     answers: pd.DataFrame,
-    questionnaires: list[Questionnaire],
+    questionnaires: list[pm.questionnaires.Questionnaire],
     items: bool,
     plot: Path | None,
     scoring: dict[str, Any],

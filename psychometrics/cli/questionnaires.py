@@ -7,7 +7,7 @@ import sys
 import time
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
@@ -18,9 +18,6 @@ from ..data import write_csv
 from ..exceptions import ParameterError, PsychometricsError
 from .answers import print_rows
 from .options import Conditions, Mode, Output, QuestionnaireName, app, parse_conditions
-
-if TYPE_CHECKING:  # slow to import
-    from ..questionnaires import Questionnaire
 
 _PANEL = "Questionnaires"
 
@@ -199,7 +196,7 @@ def _questionnaires(
         typer.echo("What has options can be asked in mode chat, too. --scales lists the scales.")
 
 
-def _list_scales(loaded: list[Questionnaire]) -> list[dict[str, Any]]:
+def _list_scales(loaded: list[pm.questionnaires.Questionnaire]) -> list[dict[str, Any]]:
     """Return a row for each scale or category."""
     rows = []
     for questionnaire in loaded:

@@ -43,11 +43,6 @@ from .options import (
 if TYPE_CHECKING:  # slow to import
     import pandas as pd
 
-    from ..questionnaires import Questionnaire
-    from ..reports.assessments import Comparison
-    from ..reports.pages import Picture
-    from ..reports.report import Report
-
 _PANEL = "Profiles and studies"
 _Profiled = Annotated[
     str,
@@ -410,7 +405,7 @@ def _settings_of_asking(
 
 
 def _announce_controls(
-    models: int, loaded: list[Questionnaire], settings: dict[str, Any], batch: int
+    models: int, loaded: list[pm.questionnaires.Questionnaire], settings: dict[str, Any], batch: int
 ) -> None:
     """Say how many statements the controls add to those of the questionnaires."""
     asked, _ = pm.controls.control_call(loaded, settings)
@@ -460,8 +455,8 @@ def _plan_pages(output: Path | None, pdf: bool, default: Path) -> list[Path]:
 
 
 def _write_files(
-    report: Report,
-    figure: Picture | None,
+    report: pm.reports.report.Report,
+    figure: pm.pages.Picture | None,
     pages: list[Path],
     cells: list[str],
     tables: dict[str, pd.DataFrame],
@@ -493,7 +488,11 @@ def _write_files(
 
 
 def _print_report(
-    report: Report, lines: list[str], agreement: pd.DataFrame, files: list[Path], as_json: bool
+    report: pm.reports.report.Report,
+    lines: list[str],
+    agreement: pd.DataFrame,
+    files: list[Path],
+    as_json: bool,
 ) -> None:
     """Print a report for a reader at a terminal, as lines for a program, or as JSON."""
     if as_json:
@@ -572,7 +571,7 @@ def _read_file(
 
 def _compare_respondents(
     file: Path, models: list[str], questionnaires: str, mode: str, condition: list[str] | None
-) -> tuple[Comparison, str, list[str]]:
+) -> tuple[pm.reports.assessments.Comparison, str, list[str]]:
     """Compare the named respondents of a file, or all if they are few; also return how to repeat.
 
     The second and third values are the command and the cells of the notebook.
