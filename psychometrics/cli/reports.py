@@ -43,6 +43,8 @@ from .options import (
 if TYPE_CHECKING:  # slow to import
     import pandas as pd
 
+    from ..reports.report import Report
+
 _PANEL = "Profiles and studies"
 _Profiled = Annotated[
     str,
@@ -455,7 +457,7 @@ def _plan_pages(output: Path | None, pdf: bool, default: Path) -> list[Path]:
 
 
 def _write_files(
-    report: pm.reports.report.Report,
+    report: Report,
     figure: pm.pages.Picture | None,
     pages: list[Path],
     cells: list[str],
@@ -488,11 +490,7 @@ def _write_files(
 
 
 def _print_report(
-    report: pm.reports.report.Report,
-    lines: list[str],
-    agreement: pd.DataFrame,
-    files: list[Path],
-    as_json: bool,
+    report: Report, lines: list[str], agreement: pd.DataFrame, files: list[Path], as_json: bool
 ) -> None:
     """Print a report for a reader at a terminal, as lines for a program, or as JSON."""
     if as_json:
