@@ -364,12 +364,12 @@ def test_a_control_has_the_same_pairs_and_as_many_of_each_label_in_another_order
     tables = []
     facts = []
 
-    def train_into(output, model, tokenizer, dataset, collator, settings, describe, progress):
+    def _train_into(output, model, tokenizer, dataset, collator, settings, describe, progress):
         facts.append(describe())
         return {}
 
     tokenised = training.tokenised
-    monkeypatch.setattr(training, "train_into", train_into)
+    monkeypatch.setattr(training, "_train_into", _train_into)
     monkeypatch.setattr(
         training,
         "tokenised",
@@ -394,7 +394,7 @@ def test_held_out_pairs_of_a_control_keep_their_labels(tiny_model, tmp_path, mon
     monkeypatch.setattr(
         training, "_measure_accuracy", lambda folder, rows: measured.append(rows) or {}
     )
-    monkeypatch.setattr(training, "train_into", lambda *of: of[6]())
+    monkeypatch.setattr(training, "_train_into", lambda *of: of[6]())
     train_nli(tiny_model, str(tmp_path / "pairs.csv"), tmp_path / "any", shuffled=True)
     held_out = measured[0]
     assert len(held_out)

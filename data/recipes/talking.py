@@ -236,7 +236,7 @@ def adapt(
 
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(epochs=epochs, lr=lr, batch_size=8, seed=seed)
-        manifest = train(adapted, dataset, collator, folder, settings, progress=False)
+        manifest = train(adapted, dataset, collator, Path(folder), settings, progress=False)
 
     adapted.merge_and_unload()
     model.requires_grad_(True)

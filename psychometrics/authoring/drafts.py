@@ -8,6 +8,7 @@ import tempfile
 import unicodedata
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -232,7 +233,8 @@ def _read_rows(table: str | Path | pd.DataFrame, name: str, source: str) -> pd.D
     return table.assign(id=ids, reverse=reverse.astype(bool))
 
 
-def _item_lines(row, differs: bool, language: str) -> list[str]:
+def _item_lines(row: Any, differs: bool, language: str) -> list[str]:
+    """Return the lines of one item, from the row of a table of items with its place and id."""
     lines = [f"  - id: {row.id}", f"    text: {_quote(row.item)}"]
     if differs and row.options:
         options = _option_lines(row.options, row.place)

@@ -74,16 +74,16 @@ def parse_options(text: str, place: str) -> list[tuple[float | None, str]]:
 
     texts = _split(text)
     options = [_parse_option(option) for option in texts]
-    has_number = [value is not None for value, _ in options]
+    numbered = [(value, label) for value, label in options if value is not None]
     if len(options) < 2:
         raise ParameterError(f"{place}: one option only, '{text}'; write options as {_FORMS}.")
-    if any(has_number) and not all(has_number):
-        other = texts[has_number.index(False)]
+    if 0 < len(numbered) < len(options):
+        other = next(label for value, label in options if value is None)
         raise ParameterError(
             f"{place}: '{other}' has no number, but other options have one; write {_FORMS}."
         )
 
-    if not any(has_number):
+    if not numbered:
         least, *_, most = texts
         start = _WEIGHTS.get(least.casefold())
         end = _WEIGHTS.get(most.casefold())
@@ -94,7 +94,7 @@ def parse_options(text: str, place: str) -> list[tuple[float | None, str]]:
                 f"1={most}'."
             )
     elif len(options) == 2:
-        (low, low_label), (high, high_label) = sorted(options)
+        (low, low_label), (high, high_label) = sorted(numbered)
         if high - low > _WIDEST_PAIR:
             ends = f"{low:g}={low_label}; {high:g}={high_label}"
             raise ParameterError(

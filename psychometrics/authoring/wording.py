@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pandas as pd
@@ -18,10 +19,10 @@ from ..models.embedded import acceptability
 from ..modes import load_respondent
 from ..paths import data_dir
 from ..questionnaires.library import load_questionnaire
-from ..questionnaires.model import Item, Questionnaire
+from ..questionnaires.model import Questionnaire
 from ..questionnaires.prompts import prompts
 
-LANGUAGES: dict[str, dict] = yaml.safe_load(
+LANGUAGES: dict[str, dict[str, Any]] = yaml.safe_load(
     (data_dir() / "languages.yml").read_text(encoding="utf-8")
 )
 """The file of intensifiers and common words by language, which also names their sources."""
@@ -50,6 +51,8 @@ _NEGATIONS = frozenset({
     "cannot", "can't", "don't", "doesn't", "didn't", "won't", "isn't", "aren't", "wasn't",
     "weren't", "haven't", "hasn't", "hadn't", "shouldn't", "wouldn't",
 })  # fmt: skip
+# A row of the table of findings: item, template, rule, finding, mend.
+_Row = tuple[str, int, str, str, str]
 _RESPONDENT = "minilm-both-l6-s1"  # the model that measures opposites
 # Words at least this far from neutral in VADER's lexicon (-4 to 4) take a side.
 _VALENCE = 1.0
@@ -113,8 +116,11 @@ def wording(questionnaire: str | Questionnaire, measured: bool = False) -> pd.Da
             rows.append((item.id, 0, "double negative", finding, "say it without one of them"))
 
         for number, template in enumerate(item.templates, start=1):
-            findings = _check_template(item, template, template.terms or item.terms)
-            rows += [(item.id, number, *finding) for finding in findings]
+            sentences = f"{template.premise} {template.hypothesis}"
+            terms = template.terms or item.terms
+            if terms:
+                findings = _check_template(item.text, sentences, terms.source, terms.inverse)
+                rows += [(item.id, number, *finding) for finding in findings]
 
     if measured and language == "en":
         rows += _check_by_models(questionnaire)
@@ -135,7 +141,7 @@ def _sided_words(text: str) -> list[str]:
     return list(dict.fromkeys(w for w in words if w not in plain and abs(_valence(w)) >= _VALENCE))
 
 
-def _check_language(questionnaire: Questionnaire) -> list[tuple]:
+def _check_language(questionnaire: Questionnaire) -> list[_Row]:
     """Find texts and intensifiers that are not in the questionnaire's language."""
     language = questionnaire.language.partition("-")[0].lower()
     if language not in LANGUAGES:
@@ -148,15 +154,15 @@ def _check_language(questionnaire: Questionnaire) -> list[tuple]:
         for number, template in enumerate(item.templates, start=1):
             terms = template.terms or item.terms
             bare = re.sub(r"{[^{}]*}", " ", f"{template.premise} {template.hypothesis}")
-            words = " ".join([*terms.source, *terms.inverse])
-            texts.append((item.id, number, f"{bare} {words}"))
+            filling = " ".join([*terms.source, *terms.inverse]) if terms else ""
+            texts.append((item.id, number, f"{bare} {filling}"))
 
     rows = []
     mend = "translate it, or correct `language`"
     for place, number, text in texts:
         words = set(re.findall(r"\w+", text.lower())) | {text.lower()}
         hits = {name: len(words & (common | _degrees(name))) for name, common in _COMMON.items()}
-        other = max(hits, key=hits.get)
+        other = max(hits, key=hits.__getitem__)
         if hits[other] >= hits[language] + 2:
             rows.append(
                 (place, number, "language", f"'{' '.join(text.split())}' reads as '{other}'", mend)
@@ -214,17 +220,19 @@ def word_lists() -> dict[str, Any]:
     return {name: sorted(words) for name, words in lists.items()} | {"languages": languages}
 
 
-def _check_template(item: Item, template, terms) -> list[tuple]:
-    text = f"{template.premise} {template.hypothesis}"
+def _check_template(
+    item: str, text: str, source: Sequence[str], inverse: Sequence[str]
+) -> list[tuple[str, str, str]]:
+    """Check a template's sentences and terms by the item's text; return rules, findings, mends."""
     bare = re.sub(r"{[^{}]*}", " ", text)
     words = _split_words(bare)
     rows = []
-    sided = [word for word in _sided_words(bare) if not _has_word(item.text, word)]
+    sided = [word for word in _sided_words(bare) if not _has_word(item, word)]
     if sided:
         finding = f"{_quote_words(sided)} takes a side before a term is filled in"
         rows.append(("neutral", finding, "use a plain word, or let it be the term"))
 
-    often = (words & _FREQUENCY) - _split_words(item.text)
+    often = (words & _FREQUENCY) - _split_words(item)
     if often:
         finding = f"{_quote_words(often)} says how often, as the intensifier does"
         rows.append(("frequency", finding, "take it out"))
@@ -238,21 +246,24 @@ def _check_template(item: Item, template, terms) -> list[tuple]:
         rows += [
             ("double negative", f"'{term}' after {_quote_words(denied)} denies twice",
              "put the denial into the term alone")
-            for term in [*terms.source, *terms.inverse]
+            for term in [*source, *inverse]
             if _split_words(term) & _NEGATIONS
         ]  # fmt: skip
         finding = f"{_quote_words(denied)} in the template denies twice with 'never' or 'rarely'"
         rows.append(("double negative", finding, "say it without"))
 
-    source = {_drop_negation(term) for term in terms.source}
+    affirmed = {_drop_negation(term) for term in source}
     rows += [
         ("opposites", f"'{term}' negates the source term and is not its opposite",
          "use an opposite word; 'never' would negate it again")
-        for term in terms.inverse
-        if _split_words(term) & _NEGATIONS and _drop_negation(term) in source
+        for term in inverse
+        if _split_words(term) & _NEGATIONS and _drop_negation(term) in affirmed
     ]  # fmt: skip
     before = re.search(r"\b(an?)\s+{term}", text)
-    for term in [*terms.source, *terms.inverse] if before else ():
+    if before is None:
+        return rows
+
+    for term in [*source, *inverse]:
         article = "an" if term[0].lower() in "aeiou" else "a"
         if article != before[1]:
             mend = f"put the article into the term: '{article} {term}'"
@@ -261,7 +272,7 @@ def _check_template(item: Item, template, terms) -> list[tuple]:
     return rows
 
 
-def _check_by_models(questionnaire: Questionnaire) -> list[tuple]:
+def _check_by_models(questionnaire: Questionnaire) -> list[_Row]:
     """Check opposites by contradiction, and congruence by the acceptability head."""
     table = prompts(questionnaire).drop_duplicates(["item_id", "template", "term"])
     in_premise = [
@@ -301,7 +312,8 @@ def _check_by_models(questionnaire: Questionnaire) -> list[tuple]:
 def _valences() -> dict[str, float]:
     from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
-    return SentimentIntensityAnalyzer().lexicon
+    lexicon: dict[str, float] = SentimentIntensityAnalyzer().lexicon
+    return lexicon
 
 
 def _valence(word: str) -> float:
@@ -330,5 +342,5 @@ def _drop_negation(term: str) -> str:
     return " ".join(word for word in term.lower().split() if word not in dropped)
 
 
-def _quote_words(words) -> str:
+def _quote_words(words: Iterable[str]) -> str:
     return ", ".join(f"'{word}'" for word in sorted(words))

@@ -6,7 +6,9 @@ import re
 import shutil
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -16,16 +18,19 @@ from ..data import write_csv
 from ..exceptions import ParameterError
 from .options import parse_conditions, parse_reading_settings
 
+if TYPE_CHECKING:  # slow to import
+    import pandas as pd
+
 
 def _collect_answers(
-    questionnaires,
+    questionnaires: Sequence[str | pm.questionnaires.Questionnaire],
     respondents: str,
     mode: str,
     condition: list[str] | None,
     dry_run: bool,
     planned: Path | None = None,
-    **more,
-):
+    **more: Any,
+) -> pd.DataFrame:
     """Ask respondents; in a dry run, write the planned requests to a file and exit."""
     if dry_run and "endpoint" not in pm.modes.mode_named(mode).conditions:
         raise ParameterError(
@@ -38,11 +43,11 @@ def _collect_answers(
     if options:
         raise ParameterError(f"{min(options)} is not a condition: use the command's own option.")
 
-    respondents = pm.modes.mode_named(mode).named(respondents)
+    named = pm.modes.mode_named(mode).named(respondents)
 
     with warnings.catch_warnings():  # failures are listed at the end, one per line
         warnings.filterwarnings("ignore", ".* did not answer everything", UserWarning)
-        answers = pm.ask(questionnaires, respondents, mode=mode, **(conditions | more))
+        answers = pm.ask(questionnaires, named, mode=mode, **(conditions | more))
 
     if dry_run:
         if planned is not None:
@@ -54,7 +59,13 @@ def _collect_answers(
     return answers
 
 
-def read_answer_file(file: Path, questionnaires: list, respondents: str, mode: str, condition):
+def read_answer_file(
+    file: Path,
+    questionnaires: Sequence[str | pm.questionnaires.Questionnaire],
+    respondents: str,
+    mode: str,
+    condition: list[str] | None,
+) -> pd.DataFrame:
     """Read answers to questionnaires from a file, and report what the file contains."""
     if (respondents, mode) != ("embedded", "nli"):
         raise ParameterError("--answers replaces asking: leave out respondents and mode.")
@@ -64,7 +75,10 @@ def read_answer_file(file: Path, questionnaires: list, respondents: str, mode: s
 
 
 def write_table(
-    table, output: Path | None = None, as_json: bool = False, questionnaires: list = ()
+    table: pd.DataFrame,
+    output: Path | None = None,
+    as_json: bool = False,
+    questionnaires: Sequence[pm.questionnaires.Questionnaire] = (),
 ) -> None:
     """Write a table in the format of the file's extension, or print it."""
     if output is None and as_json:
@@ -75,7 +89,7 @@ def write_table(
         pm.write_answers(table, output, questionnaires)
 
 
-def print_rows(rows: list[dict]) -> None:
+def print_rows(rows: list[dict[str, Any]]) -> None:
     """Print rows for people, each on one line of the terminal, whose widest column is cut."""
     names = list(rows[0])
     lines = [names]
@@ -95,7 +109,7 @@ def print_rows(rows: list[dict]) -> None:
         typer.echo("  ".join(cells).rstrip())
 
 
-def _exit_with_status(answers) -> None:
+def _exit_with_status(answers: pd.DataFrame) -> None:
     """Exit with status 1 if a respondent failed (and say why) or if no answer is readable."""
     summary = answers.attrs["summary"]
     for name, reason in summary["failed"].items():

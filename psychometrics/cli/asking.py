@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
@@ -26,6 +26,9 @@ from .options import (
     app,
     parse_reading_settings,
 )
+
+if TYPE_CHECKING:  # slow to import
+    import pandas as pd
 
 _PANEL = "Ask and score"
 _Questionnaires = Annotated[
@@ -72,7 +75,7 @@ def _ask(
     patience (seconds to wait while every request is refused as too soon), headers (JSON), price_in
     and price_out (per million tokens), and max_cost (skip requests that might exceed it).
     """
-    more = {"engine": engine, "failures": failures, "store": store}
+    more: dict[str, Any] = {"engine": engine, "failures": failures, "store": store}
 
     if output is not None:
         answers_items = pm.modes.mode_named(mode).answers == "items" and not dry_run
@@ -130,7 +133,7 @@ def _scores(
     if len({bool(questionnaire.categories) for questionnaire in loaded}) > 1 and not items:
         raise ParameterError("Some questionnaires have scales, some categories: score each alone.")
 
-    scoring = {"score": score} if score else {}
+    scoring: dict[str, Any] = {"score": score} if score else {}
     if temperature is not None:
         if not 0 < temperature < math.inf:
             raise ParameterError(f"--temperature must be a positive number, got {temperature}.")
@@ -210,7 +213,12 @@ def _survey(
 
 
 def _show_scores(
-    answers, questionnaires, items: bool, plot: Path | None, scoring: dict, **writing
+    answers: pd.DataFrame,
+    questionnaires: list[pm.questionnaires.Questionnaire],
+    items: bool,
+    plot: Path | None,
+    scoring: dict[str, Any],
+    **writing: Any,
 ) -> None:
     """Print scores or write them to a file, and plot them if a file is named for that."""
     if plot is not None and "persona_row" in answers:

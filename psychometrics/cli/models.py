@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
@@ -81,7 +81,7 @@ def _train_nli(
         pm.models.sources.find(base)  # before training is imported, which takes seconds
 
     chosen = {"tuning": tuning, "epochs": epochs, "lr": lr}
-    settings = {name: value for name, value in chosen.items() if value is not None}
+    settings: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
     settings |= pm.checks.parse_parameters(condition or [])
     device = settings.pop("device", None)
     with pm.models.devices.computing_on(device):

@@ -59,7 +59,7 @@ def split_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def parse_conditions(condition: list[str] | None, mode: str = "nli") -> dict:
+def parse_conditions(condition: list[str] | None, mode: str = "nli") -> dict[str, Any]:
     """Parse conditions of asking, each written as ``name=value``; refuse an endpoint's key."""
     kinds = get_type_hints(pm.ask) | {"personas": str}
     for name, field in pm.modes.mode_named(mode).conditions_type.model_fields.items():
@@ -71,6 +71,6 @@ def parse_conditions(condition: list[str] | None, mode: str = "nli") -> dict:
     return conditions
 
 
-def parse_reading_settings(condition: list[str] | None) -> dict:
+def parse_reading_settings(condition: list[str] | None) -> dict[str, Any]:
     """Parse settings for reading a table of answers, each written as ``name=value``."""
     return pm.checks.parse_parameters(condition or [], get_type_hints(pm.read_answers))

@@ -7,7 +7,7 @@ import sys
 import time
 import warnings
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
@@ -87,9 +87,9 @@ def _check(
         time.sleep(0.5)
 
 
-def _print_check(questionnaire: str | Path, measured: bool) -> None:
+def _print_check(name: str | Path, measured: bool) -> None:
     """Print a questionnaire's content and the violations of the wording rules."""
-    questionnaire = pm.load_questionnaire(questionnaire, texts=False)
+    questionnaire = pm.load_questionnaire(name, texts=False)
     table = pm.questionnaires.counts(questionnaire)
     with_prompts = table[table["prompts"] > 0]
     typer.echo(f"{questionnaire.short_title}: {questionnaire.title}")
@@ -186,9 +186,9 @@ def _questionnaires(
             if all(map(questionnaire.choices, questionnaire.items)):
                 modes += ["options"]
 
-            scales = questionnaire.scales or questionnaire.categories
-            row = {"name": questionnaire.id, "title": questionnaire.title}
-            row |= {"items": len(questionnaire.items), "scales": len(scales)}
+            n_scales = len(questionnaire.scales or questionnaire.categories)
+            row: dict[str, Any] = {"name": questionnaire.id, "title": questionnaire.title}
+            row |= {"items": len(questionnaire.items), "scales": n_scales}
             row |= {"modes": ", ".join(modes), "lang": questionnaire.language}
             rows.append(row | {"norms": len({norm.group for norm in questionnaire.norms})})
 
@@ -196,11 +196,11 @@ def _questionnaires(
         typer.echo("What has options can be asked in mode chat, too. --scales lists the scales.")
 
 
-def _list_scales(loaded: list) -> list[dict]:
+def _list_scales(loaded: list[pm.questionnaires.Questionnaire]) -> list[dict[str, Any]]:
     """Return a row for each scale or category."""
     rows = []
     for questionnaire in loaded:
-        named = {"questionnaire": questionnaire.id}
+        named: dict[str, Any] = {"questionnaire": questionnaire.id}
         for scale in questionnaire.scales:
             is_ticked = all(map(questionnaire.choices, scale.items))
             low, high = questionnaire.span(scale) if is_ticked else (None, None)

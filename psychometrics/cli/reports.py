@@ -10,7 +10,7 @@ import sys
 import warnings
 import webbrowser
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
@@ -39,6 +39,11 @@ from .options import (
     parse_reading_settings,
     split_names,
 )
+
+if TYPE_CHECKING:  # slow to import
+    import pandas as pd
+
+    from ..reports.report import Report
 
 _PANEL = "Profiles and studies"
 _Profiled = Annotated[
@@ -355,7 +360,7 @@ def _settings_of_asking(
     condition: list[str] | None,
     controls: bool,
     may_fail: bool = False,
-) -> dict:
+) -> dict[str, Any]:
     """Return the settings of a page, refusing what could not be asked before anybody is asked.
 
     The statements that controls add are announced. With ``may_fail``, a model that cannot be read
@@ -392,8 +397,8 @@ def _settings_of_asking(
             for questionnaire in loaded:
                 chosen_mode.check(questionnaire, identity, complete)
 
-    against = None if against == "nobody" else against
-    settings = {"questionnaires": names, "against": against, "mode": mode} | conditions
+    compared = None if against == "nobody" else against
+    settings = {"questionnaires": names, "against": compared, "mode": mode} | conditions
     if not controls:
         settings["controls"] = False
     elif mode == "chat":
@@ -401,7 +406,9 @@ def _settings_of_asking(
     return settings
 
 
-def _announce_controls(models: int, loaded: list, settings: dict, batch: int) -> None:
+def _announce_controls(
+    models: int, loaded: list[pm.questionnaires.Questionnaire], settings: dict[str, Any], batch: int
+) -> None:
     """Say how many statements the controls add to those of the questionnaires."""
     asked, _ = pm.controls.control_call(loaded, settings)
     statements = models * sum(len(each.items) for each in asked)
@@ -449,7 +456,13 @@ def _plan_pages(output: Path | None, pdf: bool, default: Path) -> list[Path]:
     return [check_page(page) for page in pages]
 
 
-def _write_files(report, figure, pages: list[Path], cells: list[str], tables: dict) -> list[Path]:
+def _write_files(
+    report: Report,
+    figure: pm.pages.Picture | None,
+    pages: list[Path],
+    cells: list[str],
+    tables: dict[str, pd.DataFrame],
+) -> list[Path]:
     """Write a page, its results and checklist, and its notebook and tables in `runs/`.
 
     The files beside the page are returned, the page first.
@@ -476,7 +489,9 @@ def _write_files(report, figure, pages: list[Path], cells: list[str], tables: di
     return files
 
 
-def _print_report(report, lines: list[str], agreement, files: list[Path], as_json: bool) -> None:
+def _print_report(
+    report: Report, lines: list[str], agreement: pd.DataFrame, files: list[Path], as_json: bool
+) -> None:
     """Print a report for a reader at a terminal, as lines for a program, or as JSON."""
     if as_json:
         typer.echo(report.to_json())
@@ -520,10 +535,10 @@ def _repeat_reading(
     return shlex.join(words), cells
 
 
-def _judged_score(row: tuple) -> str:
+def _judged_score(row: Any) -> str:
     """Return a row's score with its interval (if it has one) and its verdict."""
     if math.isnan(row.score):
-        return row.verdict
+        return str(row.verdict)
     return f"{row.score:.3f} ({_ends(row.low, row.high, '.3f')}), {row.verdict}"
 
 
@@ -532,7 +547,7 @@ def _ends(low: float, high: float, form: str) -> str:
     return "no interval" if math.isnan(low) else f"{low:{form}} to {high:{form}}"
 
 
-def _flag_lines(flags) -> list[str]:
+def _flag_lines(flags: pd.DataFrame) -> list[str]:
     """Return the evidence for and against interpreting the scores, line by line."""
     lines = []
     for row in flags.itertuples():
@@ -541,7 +556,9 @@ def _flag_lines(flags) -> list[str]:
     return lines
 
 
-def _read_file(file: Path, questionnaires: str, mode: str, condition: list[str] | None):
+def _read_file(
+    file: Path, questionnaires: str, mode: str, condition: list[str] | None
+) -> tuple[pd.DataFrame, list[str]]:
     """Return the answers in a file, and the names of the questionnaires."""
     if questionnaires == _PROFILED:
         raise ParameterError("--answers needs the questionnaires: name them with --questionnaires.")
@@ -552,7 +569,7 @@ def _read_file(file: Path, questionnaires: str, mode: str, condition: list[str] 
 
 def _compare_respondents(
     file: Path, models: list[str], questionnaires: str, mode: str, condition: list[str] | None
-) -> tuple:
+) -> tuple[pm.reports.assessments.Comparison, str, list[str]]:
     """Compare the named respondents of a file, or all if they are few; also return how to repeat.
 
     The second and third values are the command and the cells of the notebook.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,9 +17,9 @@ from transformers import DataCollatorWithPadding, set_seed
 
 from ..checks import check_flags
 from ..data import NLI_LABELS
-from ..exceptions import DataError
+from ..exceptions import DataError, writing
 from .heads import _tuned_classifier
-from .loop import Settings, _trains_on_gpu, make_folder, tokenised, train_into
+from .loop import Settings, _train_into, _trains_on_gpu, tokenised
 from .pairs import _labelled_pairs, _measure_accuracy
 
 
@@ -27,11 +28,10 @@ def train_nli(
     data: str | Sequence[str] | pd.DataFrame,
     output: str | Path,
     *,
-    adapter: str | Path | None = None,
     shuffled: bool = False,
     progress: bool = True,
     **options: object,
-) -> dict:
+) -> dict[str, Any]:
     """Put an NLI head on a base model and train it.
 
     Parameters
@@ -53,8 +53,6 @@ def train_nli(
         Folder for the model, its tokenizer, ``manifest.json`` and a ``README.md`` with the code
         that loads it without this package. A stopped run resumes from its last epoch when called
         again with the same folder.
-    adapter : str or Path, optional
-        LoRA adapter of the same base from which to start.
     shuffled : bool
         Whether to shuffle the labels over the pairs, by the seed: a control that is trained in the
         same way on the same texts but cannot learn inference. Held-out pairs keep their labels.
@@ -104,7 +102,8 @@ def train_nli(
     check_flags(shuffled=shuffled, progress=progress)
     settings = Settings.of(options)
     _trains_on_gpu()  # refuse an unusable device before reading anything
-    make_folder(output)
+    with writing(output):  # now, since reading the data can take minutes
+        Path(output).mkdir(parents=True, exist_ok=True)
     set_seed(settings.seed)
 
     source = _labelled_pairs(data, split=True)
@@ -115,7 +114,7 @@ def train_nli(
 
     pairs = source.frame[~source.frame["held_out"]]
     held_out = source.frame[source.frame["held_out"]]
-    model, tokenizer = _tuned_classifier(base, adapter, settings)
+    model, tokenizer = _tuned_classifier(base, settings)
 
     if shuffled:
         permuted = np.random.default_rng(settings.seed).permutation(pairs["label"].to_numpy())
@@ -127,11 +126,11 @@ def train_nli(
     facts = {"base": str(base), "pairs": len(pairs), "shuffled": shuffled, **asdict(settings)}
     facts |= {"left_out": source.left_out, "labels_without_names": source.unnamed}
 
-    def describe() -> dict:
+    def describe() -> dict[str, Any]:
         if held_out.empty:
             return facts
         majority = (held_out["label"] == pairs["label"].mode()[0]).mean()
         accuracy = _measure_accuracy(Path(output), held_out)
         return facts | accuracy | {"majority": round(float(majority), 4)}
 
-    return train_into(output, model, tokenizer, dataset, collator, settings, describe, progress)
+    return _train_into(output, model, tokenizer, dataset, collator, settings, describe, progress)

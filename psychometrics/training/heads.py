@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
-from peft import LoraConfig, PeftModel, get_peft_model, load_peft_weights
+from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors import safe_open
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.pytorch_utils import Conv1D
@@ -30,47 +30,13 @@ def nli_classifier(
     The parameters are those of :func:`psychometrics.training.train_nli`; the outputs are
     entailment, neutral and contradiction. The tokenizer is also returned.
     """
-    return fresh_model(base, "classifier", NLI_LABELS, layers, dropout)
-
-
-def _tuned_classifier(
-    base: str | Path, adapter: str | Path | None, settings: Settings
-) -> tuple[torch.nn.Module, PreTrainedTokenizerBase]:
-    """Return a classifier in which only the chosen parts are trained, and its tokenizer."""
-    model, tokenizer = nli_classifier(base, settings.layers, settings.dropout)
-
-    if settings.tuning == "frozen":
-        # BERT's pooler counts as part of the head
-        for name, parameter in model.base_model.named_parameters():
-            parameter.requires_grad_(name.startswith("pooler."))
-    elif settings.tuning == "lora":
-        model = classifier_with_adapter(model, base, settings.rank)
-        if adapter is not None:
-            weights = load_peft_weights(str(adapter), device="cpu")
-            weights = {name.replace(".weight", ".default.weight"): w for name, w in weights.items()}
-            if model.load_state_dict(weights, strict=False).unexpected_keys:
-                raise ParameterError(
-                    f"{adapter} fits another architecture or depth: name another adapter."
-                )
-
-    return model, tokenizer
-
-
-def fresh_model(
-    base: str | Path,
-    head: str,
-    labels: Sequence[str] = (),
-    layers: int | None = None,
-    dropout: float | None = None,
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Return a base with a (possibly random) head for training, and the base's tokenizer."""
     source = _source_of(base)
-    changes = {
-        "num_labels": len(labels),
-        "id2label": dict(enumerate(labels)),
-        "label2id": {label: index for index, label in enumerate(labels)},
-    }
-    config = load_config(source, **(changes if labels else {}))
+    config = load_config(
+        source,
+        num_labels=len(NLI_LABELS),
+        id2label=dict(enumerate(NLI_LABELS)),
+        label2id={label: index for index, label in enumerate(NLI_LABELS)},
+    )
     if layers is not None:
         if not 1 <= layers <= config.num_hidden_layers:
             raise ParameterError(f"layers must be 1 to {config.num_hidden_layers}, got {layers}.")
@@ -85,7 +51,7 @@ def fresh_model(
 
     # Eager attention trains small encoders 1.4 times as fast as the fused kernel on a CPU.
     model, tokenizer = load_model(
-        source, head, config=config, fresh=True, attn_implementation="eager"
+        source, "classifier", config=config, fresh=True, attn_implementation="eager"
     )
 
     # Batches have texts of several lengths, and decoders' tokenizers may have no padding.
@@ -103,11 +69,27 @@ def fresh_model(
     return model, tokenizer
 
 
+def _tuned_classifier(
+    base: str | Path, settings: Settings
+) -> tuple[PreTrainedModel | PeftModel, PreTrainedTokenizerBase]:
+    """Return a classifier in which only the chosen parts are trained, and its tokenizer."""
+    model, tokenizer = nli_classifier(base, settings.layers, settings.dropout)
+    if settings.tuning == "lora":
+        return _classifier_with_adapter(model, base, settings.rank), tokenizer
+
+    if settings.tuning == "frozen":
+        # BERT's pooler counts as part of the head
+        for name, parameter in model.base_model.named_parameters():
+            parameter.requires_grad_(name.startswith("pooler."))
+
+    return model, tokenizer
+
+
 def _source_of(base: str | Path) -> Source:
     return find(base_path() if base == "minilm" else base)
 
 
-def classifier_with_adapter(model: PreTrainedModel, base: str | Path, rank: int) -> PeftModel:
+def _classifier_with_adapter(model: PreTrainedModel, base: str | Path, rank: int) -> PeftModel:
     """Return a classifier with adapters on its layers; its new parts are trained in full."""
     prefix = model.base_model_prefix
     stored = set()  # the names of the weights in the base's checkpoint
@@ -135,7 +117,7 @@ def classifier_with_adapter(model: PreTrainedModel, base: str | Path, rank: int)
 
 
 def with_adapter(
-    model: PreTrainedModel, rank: int, base: str | Path | None = None, **settings: object
+    model: PreTrainedModel, rank: int, base: str | Path | None = None, **settings: Any
 ) -> PeftModel:
     """Add an adapter, which names its base, to linear layers of a model, by default to all."""
     settings = {"target_modules": _linears(model)} | settings

@@ -10,16 +10,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import numpy as np
 import torch
 from peft import PeftModel
 from pydantic import Field, FiniteFloat, PositiveInt
-from transformers import PreTrainedTokenizerBase, PrinterCallback, Trainer, TrainingArguments
+from transformers import (
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    PrinterCallback,
+    Trainer,
+    TrainingArguments,
+)
 
-from ..checks import check_choice, check_flags, check_kinds
-from ..exceptions import ParameterError, needed, writing
+from ..checks import check_choice, check_kinds
+from ..data import NLI_LABELS
+from ..exceptions import ParameterError, needed
 from ..files import replacing
 from ..models.devices import resolve_device
 from ..models.loading import OF_HEADS, counts_its_blocks
@@ -50,43 +57,39 @@ class Settings:
         check_kinds(vars(self), get_type_hints(type(self), include_extras=True))
 
     @classmethod
-    def of(cls, options: dict[str, object], **defaults: object) -> Settings:
+    def of(cls, options: dict[str, Any]) -> Settings:
         """Return settings from names and values; refuse unknown names."""
         for name in options:
             check_choice([setting.name for setting in fields(cls)], setting=name)
 
-        return cls(**(defaults | options))
+        return cls(**options)
 
 
 def tokenised(
-    tokenizer: PreTrainedTokenizerBase,
-    table: dict[str, list],
-    max_length: int = 128,
-    **options: bool,
+    tokenizer: PreTrainedTokenizerBase, table: dict[str, list[Any]], max_length: int = 128
 ) -> Dataset:
     """Return the tokens and labels of texts as a data set."""
     datasets = needed("datasets")
     texts = [name for name in table if name != "label"]
-    options |= {"truncation": True, "max_length": max_length}
     return datasets.Dataset.from_dict(table).map(
-        lambda rows: tokenizer(*(rows[name] for name in texts), **options),
+        lambda rows: tokenizer(
+            *(rows[name] for name in texts), truncation=True, max_length=max_length
+        ),
         batched=True,
         remove_columns=texts,
     )
 
 
-def train_into(
+def _train_into(
     output: str | Path,
-    model: torch.nn.Module,
+    model: PreTrainedModel | PeftModel,
     tokenizer: PreTrainedTokenizerBase,
     dataset: Dataset,
-    collator: Callable,
+    collator: Callable[..., Any],
     settings: Settings,
-    describe: Callable[[], dict],
+    describe: Callable[[], dict[str, Any]],
     progress: bool,
-    trainer: type[Trainer] | None = None,
-    **options: object,
-) -> dict:
+) -> dict[str, Any]:
     """Train into a folder, unless the folder already holds the result; return the manifest.
 
     Once the model is saved, ``describe`` returns further entries for the manifest.
@@ -105,7 +108,7 @@ def train_into(
     if finished:
         return finished
 
-    manifest = train(model, dataset, collator, checkpoints, settings, trainer, progress, **options)
+    manifest = train(model, dataset, collator, checkpoints, settings, progress)
     _save(model, tokenizer, output)
     manifest |= {"digest": digest} | describe()
     with replacing(Path(output) / "manifest.json") as temporary:
@@ -115,17 +118,20 @@ def train_into(
 
 
 def train(
-    model, data, collator, checkpoints, settings, trainer=None, progress=True, **options
-) -> dict:
+    model: PreTrainedModel | PeftModel,
+    data: Dataset,
+    collator: Callable[..., Any],
+    checkpoints: Path,
+    settings: Settings,
+    progress: bool = True,
+) -> dict[str, Any]:
     """Train a model in place; return the facts of the run for its manifest."""
-    check_flags(progress=progress)
     lengths = [len(ids) for ids in data["input_ids"]]
-    loop = (trainer or Trainer)(
+    loop = Trainer(
         model=model,
         args=_training_arguments(checkpoints, settings, len(data), progress),
         train_dataset=data.add_column("length", lengths),
         data_collator=collator,
-        **options,
     )
 
     if not progress:
@@ -133,7 +139,7 @@ def train(
 
     started = time.perf_counter()
     checkpoint = _last_checkpoint(checkpoints)
-    result = loop.train(resume_from_checkpoint=checkpoint and str(checkpoint))
+    result = loop.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
 
     if not np.isfinite(result.training_loss):
         raise ParameterError("The loss is not finite: choose a smaller learning rate (lr).")
@@ -193,13 +199,7 @@ def _trains_on_gpu() -> bool:
     return device.type == "cuda"
 
 
-def make_folder(folder: str | Path) -> None:
-    """Make the folder before the data are read, since reading can take minutes."""
-    with writing(folder):
-        Path(folder).mkdir(parents=True, exist_ok=True)
-
-
-def _read_finished(folder: Path, digest: str, checkpoints: Path) -> dict | None:
+def _read_finished(folder: Path, digest: str, checkpoints: Path) -> dict[str, Any] | None:
     """Return the manifest of a training run if it was completed before, otherwise None.
 
     Raises
@@ -210,7 +210,7 @@ def _read_finished(folder: Path, digest: str, checkpoints: Path) -> dict | None:
     manifest = folder / "manifest.json"
     files = ("checkpoints*", "config.json", "adapter_config.json")
     if manifest.is_file():
-        facts = read_json(str(folder), manifest)
+        facts: dict[str, Any] = read_json(str(folder), manifest)
         if facts.get("digest") == digest:
             return facts | {"resumed_at": facts["steps"]}
     elif checkpoints.is_dir() or not any(path for name in files for path in folder.glob(name)):
@@ -240,14 +240,16 @@ def _step_of(checkpoint: Path) -> int:
     return int(checkpoint.name.rpartition("-")[2])
 
 
-def _save(model, tokenizer: PreTrainedTokenizerBase, output: str | Path) -> None:
+def _save(
+    model: PreTrainedModel | PeftModel, tokenizer: PreTrainedTokenizerBase, output: str | Path
+) -> None:
     """Save a model so that plain transformers or peft load it, and explain how in its README."""
     output = Path(output)
     config = model.config
     arguments = ""
     library = "transformers"
     builder = "AutoModelForSequenceClassification"
-    model.save_pretrained(output)
+    model.save_pretrained(str(output))
     tokenizer.save_pretrained(output)
 
     if isinstance(model, PeftModel):
@@ -262,15 +264,12 @@ def _save(model, tokenizer: PreTrainedTokenizerBase, output: str | Path) -> None
         (output / "recipe.json").write_text(json.dumps(recipe, indent=1), encoding="utf-8")
         library = "peft"
         builder = "AutoPeftModelForSequenceClassification"
-        if not settings["task_type"]:  # a masked language model has its head in a separate file
-            return (output / "README.md").unlink(missing_ok=True)
-
         if counts_its_blocks(type(config)):
             del recipe["num_hidden_layers"]
 
         numbers = {name: value for name, value in recipe.items() if isinstance(value, int)}
         arguments = "".join(f", {name}={value}" for name, value in numbers.items())
 
-    labels = ", ".join(config.id2label.values())
+    labels = ", ".join(NLI_LABELS)
     text = _README.format(library=library, builder=builder, arguments=arguments, labels=labels)
     (output / "README.md").write_text(text, encoding="utf-8")

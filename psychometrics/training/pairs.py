@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -87,7 +88,7 @@ def _labelled_pairs(data: str | Sequence[str] | pd.DataFrame, split: bool = Fals
     unnamed = []
 
     for name in ["the frame"] if is_frame else names:
-        table = data if is_frame else _read_source(name)
+        table = data if isinstance(data, pd.DataFrame) else _read_source(name)
         renamed = {old: new for old, new in _NAMES.items() if old in table and new not in table}
         frame = table.rename(columns=renamed)
         missing = {"premise", "hypothesis", "label"} - set(frame.columns)
@@ -229,7 +230,7 @@ def _read_source(name: str) -> pd.DataFrame:
         ) from error
 
 
-def _name_classes(frame: pd.DataFrame, features: dict) -> pd.DataFrame:
+def _name_classes(frame: pd.DataFrame, features: dict[str, Any]) -> pd.DataFrame:
     """Replace the numbers of classes by the names that a data set's features give them."""
     for column, feature in features.items():
         if isinstance(feature, dict) and feature.get("_type") == "ClassLabel":
@@ -238,7 +239,7 @@ def _name_classes(frame: pd.DataFrame, features: dict) -> pd.DataFrame:
     return frame
 
 
-def _measure_accuracy(folder: Path, pairs: pd.DataFrame) -> dict:
+def _measure_accuracy(folder: Path, pairs: pd.DataFrame) -> dict[str, float]:
     """Measure the saved model as a respondent, on held-out pairs."""
     respondent = load_respondent(folder, dtype="float32")
     answers = respondent.answer(list(zip(pairs["premise"], pairs["hypothesis"], strict=True)))
