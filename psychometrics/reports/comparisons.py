@@ -71,8 +71,11 @@ def compare_respondents(
     >>> from psychometrics.measures.styles import empty_answers
     >>> answers = empty_answers("ipip20", "random", respondents=2, runs=1)
     >>> names = answers["respondent_id"].unique().tolist()
-    >>> len(compare_respondents(answers, "ipip20", names).differences)
+    >>> comparison = compare_respondents(answers, "ipip20", names)
+    >>> len(comparison.differences)
     5
+    >>> names[1] in comparison._repr_html_()  # the page, as Jupyter shows it
+    True
     """
     assessments = judge_respondents(answers, questionnaires, names)
     notes = answers.attrs.get("summary", {}).get("read")

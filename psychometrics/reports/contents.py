@@ -427,10 +427,10 @@ def comparison_tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
         "agreement": comparison.agreement,
         "rules": rules(comparison.first.base is not None).reset_index(),
     }
-    if comparison.read is None:
-        frames["asked"] = join("asked").reset_index()[["model", "what", "how"]]
-    else:
+    if comparison.read is not None:
         frames["read"] = comparison.read
+    elif comparison.first.asked is not None:
+        frames["asked"] = join("asked").reset_index()[["model", "what", "how"]]
     if comparison.failures:
         frames["failed"] = pd.DataFrame(comparison.failures.items(), columns=["model", "reason"])
 
