@@ -36,7 +36,7 @@ def ran(tmp_path_factory, table):
         page = output.with_suffix(".html")
         if not page.exists():
             parameters = {"answers": str(table)} | QUICK[chapter]
-            runs.run_notebook(chapter, parameters, output, progress=False, pages=[page])
+            runs.run_notebook(chapter, parameters, output, progress=False, page=page)
         return folder, page.read_text(encoding="utf-8")
 
     return run

@@ -542,7 +542,7 @@ def test_a_notebook_runs_in_a_folder_of_any_name(name, tmp_path, monkeypatch):
     monkeypatch.setattr(runs, "notebooks_dir", lambda: notebooks)
     output = notebooks / "{out}.ipynb"
     page = notebooks / "page {1}.html"
-    runs.run_notebook("own", {"x": 1}, output, progress=False, pages=[page])
+    runs.run_notebook("own", {"x": 1}, output, progress=False, page=page)
     assert output.is_file()
     assert page.is_file()
 

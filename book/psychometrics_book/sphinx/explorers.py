@@ -50,6 +50,7 @@ def data_text(name: str, data: dict) -> str:
 
     Examples
     --------
+    >>> import numpy as np
     >>> data_text("own", {"share": np.float32("nan"), "packed": "NaN0", "text": "</script>"})
     '{"packed":"NaN0","share":null,"text":"\\\\u003c/script>"}'
     """
