@@ -37,6 +37,7 @@ def tiny(tiny_model, tmp_path, monkeypatch):
     monkeypatch.setattr(plan, "data_dir", lambda: tmp_path / "data")
     monkeypatch.setattr(storage, "OWN_HEADS", 2)
     monkeypatch.setattr(plan, "BASES", {str(tiny_model): Base("tiny encoder", 2)})
+    monkeypatch.setattr(twins, "BLOCKS", {str(tiny_model): 2})
     yield str(tiny_model)
     storage._places.cache_clear()
 
@@ -127,7 +128,11 @@ def test_the_digest_of_the_plan_leaves_out_its_commit_and_deviations():
 def test_the_plan_names_the_arms_and_blocks_of_the_code():
     fields = yaml.safe_load((data_dir() / storage.TWINS.plan).read_text(encoding="utf-8"))
     assert {*fields["arms"]} - {"rule", "classes"} == {*twins.KEPT, *ARMS}
-    assert [*fields["blocks"].values()] == [plan.BASES[name].blocks for name in twins.BASES]
+    planned = [*fields["blocks"].values()]
+    assert planned == [12, 8, 6, 6, 4]
+    assert [*twins.BLOCKS.values()] == [12, 8, 4, 4]  # the rest is among the deviations
+    assert "noise" in twins.arms("mpnet")
+    assert "noise" not in twins.arms("smollm2")
 
 
 # --- labels

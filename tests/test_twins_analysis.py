@@ -28,10 +28,11 @@ def _rows(rng, blocks, agreement, silhouette, profile, accuracy=0.6, placebo=0.2
         for place, item in enumerate(ITEMS)
     }
     rows = pd.DataFrame(columns).assign(accuracy=accuracy, majority=0.4, decisiveness=0.5)
+    rows = rows.assign(**{"silhouette as answered": width[:, :REAL_ITEMS].mean(axis=1)})
     return rows.assign(**{"accuracy true": 0.35}).set_axis(range(1, 1 + blocks))
 
 
-def _arms(seed, levels, names=twins.BASES):
+def _arms(seed, levels, names=tuple(twins.BLOCKS)):
     """Simulated arms of bases; members of an arm have one profile, true and sentiment the same."""
     rng = np.random.default_rng(seed)
     arms = {}
@@ -53,7 +54,7 @@ def planted():
 
 @pytest.fixture(scope="module")
 def tests(planted):
-    return twins_tests.by_base(planted)
+    return pd.concat([twins_tests.by_base(planted), twins_tests.valence_tests(planted)])
 
 
 @pytest.fixture(scope="module")
@@ -63,10 +64,10 @@ def over(tests):
 
 def test_every_comparison_of_the_plan_is_made_on_every_base(tests):
     made = tests.groupby(["question", "statistic", "first", "second"])["base"].agg(set).to_dict()
-    everywhere = [one for one in twins_tests.COMPARISONS if one[0] != "premise"]
-    assert all(made[one] == {*twins.BASES} for one in everywhere)
+    everywhere = [one for one in twins_tests.COMPARISONS if one[0] not in ("premise", "noise")]
+    assert all(made[one] == {*twins.BLOCKS} for one in everywhere)
     assert made["premise", "A", "premise sentiment", "sentiment"] == {"embedded"}
-    assert made["valence of items", "rank correlation", TRUE, "teacher"] == {*twins.BASES}
+    assert made["valence of items", "rank correlation", TRUE, "teacher"] == {*twins.BLOCKS}
 
 
 def test_planted_agreement_and_silhouettes_are_recovered(over):
@@ -105,8 +106,24 @@ def test_a_base_where_an_arm_was_not_learned_or_blocks_are_few_has_no_say(tests)
     for changed in (unlearned, few):
         over = twins_tests.over_bases(changed)
         counts = over.set_index(["question", "second"])["bases"]
-        assert counts["H2", "teacher"] == 4
-        assert counts["H2", "sentiment"] == 5
+        assert counts["H2", "teacher"] == 3
+        assert counts["H2", "sentiment"] == 4
+
+
+def test_the_sensitivity_analysis_repeats_the_decisions_in_each_variant(planted, tests, over):
+    table = twins_tests.sensitivity(planted, tests)
+    assert set(table["variant"]) == {
+        "other form", "arms not learned, too", *(f"without {base}" for base in twins.BLOCKS)
+    }  # fmt: skip
+    found = table.set_index(["variant", "question", "statistic", "second"])["value"]
+    for form in twins_tests.OTHERS["A"]:
+        assert found["other form", "H1", form, "length"] > 0.5
+
+    planned = over.set_index(["question", "statistic", "second"])["value"]
+    key = ("H1", "S", "teacher")
+    assert found["arms not learned, too", *key] == pytest.approx(planned[key])
+    by_questionnaire = [found["other form", "H1", f"S {name}", "teacher"] for name in plan.REAL]
+    assert np.average(by_questionnaire, weights=[7, 9, 13]) == pytest.approx(0.4, abs=0.03)
 
 
 def test_an_arm_is_learned_that_is_more_often_right_than_its_most_frequent_class():
@@ -133,7 +150,7 @@ def test_forms_of_agreement_stay_high_where_members_share_a_profile(planted, for
 def test_agreement_between_bases_is_found_where_bases_share_a_profile():
     rng = np.random.default_rng(0)
     profile = rng.normal(size=len(ITEMS))
-    shared = {(base, TRUE): _rows(rng, 6, 0.8, 0.5, profile) for base in twins.BASES}
+    shared = {(base, TRUE): _rows(rng, 6, 0.8, 0.5, profile) for base in twins.BLOCKS}
     found = twins_tests.between_bases(shared)
     scores = pd.concat([twins_tests.scores_of(rows) for rows in shared.values()])
     centred = scores - scores.T.groupby(twins_tests.scales_of().to_numpy()).transform("mean").T
@@ -145,7 +162,7 @@ def test_agreement_between_bases_is_found_where_bases_share_a_profile():
     assert found["p permuted"] < 0.001
 
     apart = {
-        (base, TRUE): _rows(rng, 6, 0.8, 0.5, rng.normal(size=len(ITEMS))) for base in twins.BASES
+        (base, TRUE): _rows(rng, 6, 0.8, 0.5, rng.normal(size=len(ITEMS))) for base in twins.BLOCKS
     }
     found = twins_tests.between_bases(apart)
     assert abs(found["value"]) < 0.2
@@ -155,7 +172,7 @@ def test_agreement_between_bases_is_found_where_bases_share_a_profile():
 def test_shares_between_bases_are_tested_against_one_half():
     rng = np.random.default_rng(0)
     arms = {}
-    for base in twins.BASES:
+    for base in twins.BLOCKS:
         rows = _rows(rng, 8, 0.0, 0.5, np.zeros(len(ITEMS)))
         gad7 = [name for name in rows if name.startswith("source: gad7")]
         rows[gad7] += 5 * rng.normal()

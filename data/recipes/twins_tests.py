@@ -3,14 +3,16 @@
 It reads the kept rows when the blocks of all bases are complete, and writes tables into
 ``data/bases``: ``twin-levels.csv`` (agreement, silhouettes and learning of each arm),
 ``twin-tests.csv`` (comparisons by base), ``twin-over.csv`` (the same over bases),
-``twin-decisions.csv`` (verdicts), ``twin-shares.csv`` and ``twin-between.csv`` (whose a score is).
+``twin-decisions.csv`` (verdicts), ``twin-sensitivity.csv`` (other forms, bases left out),
+``twin-shares.csv`` and ``twin-between.csv`` (whose a score is).
 With ``--interim`` it writes marked tables of levels and tests of the bases that are complete, but
-never of the held-out ones. The program was written before it read rows of a new arm.
+never of the held-out one. The program was written before it read rows of a new arm.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -30,8 +32,8 @@ from .six_bases.plan import ASKED, REAL, tables_dir
 
 TRUE = "inference"
 PLACEBOS = ("placebo_defects", "placebo_weather")
-HELD_OUT = ("qwen2.5-coder-0.5b", "gemma-3-270m")
-"""Bases of whose new arms nothing is looked at before all other bases are analysed."""
+HELD_OUT = "gemma-3-270m"
+"""The base of whose new arms nothing is looked at before all other bases are analysed."""
 COMPARISONS = (
     *(
         ("H1", statistic, TRUE, arm)
@@ -65,8 +67,15 @@ TRUE_MAJORITY = 0.35
 """Share of the most frequent true label of the test pairs, which rows of six bases lack."""
 LEARNED = 0.05
 """By how much the accuracy of an arm must exceed the share of the most frequent class."""
+DECIDED = ("H1", "H1b", "H2", "H3", "no common target", "sentiment")
+"""Questions that the sensitivity analysis repeats."""
 FORMS = ("planned", "within scales", "scale means removed", "scale and key means removed",
          "without keys", "both kinds of terms", "ranks")  # fmt: skip
+OTHERS = {
+    "A": [f"A, {form}" for form in FORMS[1:]],
+    "S": ["S as answered", *(f"S {name}" for name in REAL)],
+}
+"""Other forms of a statistic, for the sensitivity analysis."""
 PERMUTATIONS = 9999
 
 Arms = Mapping[tuple[str, str], pd.DataFrame]
@@ -85,6 +94,7 @@ def kept_arms(names: Sequence[str]) -> dict[tuple[str, str], pd.DataFrame]:
         rows = rows.assign(majority=rows.get("majority", np.nan))
         for arm in twins.arms(base):
             own = rows[(rows["group"] == arm) & (rows["head"] == "own")]
+            own = own[own["block"] <= twins.BLOCKS[base]]
             if len(own):
                 arms[base, arm] = own.sort_values("block").set_index("block")
 
@@ -157,6 +167,8 @@ def silhouettes(rows: pd.DataFrame, statistic: str) -> pd.Series:
     real = scores_of(rows, REAL, "silhouette").mean(axis=1)
     if statistic == "S":
         return real
+    if statistic == "S as answered":
+        return rows["silhouette as answered"]
     if statistic == "S real less placebos":
         return real - scores_of(rows, PLACEBOS, "silhouette").mean(axis=1)
     return scores_of(rows, [statistic.removeprefix("S ")], "silhouette").mean(axis=1)
@@ -188,6 +200,7 @@ def compare(arms: Arms, base: str, statistic: str, first: str, second: str) -> d
     """Return the test of one comparison on one base, over the blocks that both arms have."""
     first_rows = arms[base, first]
     second_rows = arms[base, second] if second else first_rows
+    form = statistic.removeprefix("A, ") if statistic in OTHERS["A"] else "planned"
     blocks = [int(block) for block in first_rows.index.intersection(second_rows.index)]
     if statistic.startswith("S"):
         gaps = silhouettes(first_rows, statistic) - silhouettes(second_rows, statistic)
@@ -199,10 +212,10 @@ def compare(arms: Arms, base: str, statistic: str, first: str, second: str) -> d
             with_first = agreement_between(true, first_rows.loc[chosen])
             return with_first - agreement_between(true, second_rows.loc[chosen])
 
-        value = agreement(first_rows.loc[chosen])
+        value = agreement(first_rows.loc[chosen], form=form)
         if statistic == "A real less placebos":
             return value - agreement(first_rows.loc[chosen], PLACEBOS)
-        return value - agreement(second_rows.loc[chosen]) if second else value
+        return value - agreement(second_rows.loc[chosen], form=form) if second else value
 
     return {"blocks": len(blocks), **jackknife_test(of_blocks, blocks)}
 
@@ -213,8 +226,14 @@ def has_learned(rows: pd.DataFrame) -> bool:
     return bool(rows["accuracy"].mean() - majority.mean() >= LEARNED)
 
 
-def by_base(arms: Arms) -> pd.DataFrame:
-    """Return all comparisons on all bases.
+def by_base(arms: Arms, comparisons: Sequence[tuple] = COMPARISONS) -> pd.DataFrame:
+    """Return comparisons on all bases.
+
+    Parameters
+    ----------
+    arms : mapping
+    comparisons : sequence of tuple
+        As in ``COMPARISONS``.
 
     Returns
     -------
@@ -224,7 +243,7 @@ def by_base(arms: Arms) -> pd.DataFrame:
     """
     rows = []
     for base in dict.fromkeys(base for base, _ in arms):
-        for question, statistic, first, second in COMPARISONS:
+        for question, statistic, first, second in comparisons:
             compared = [arm for arm in (first, second) if arm]
             if not {(base, arm) for arm in compared} <= {*arms}:
                 continue
@@ -238,8 +257,6 @@ def by_base(arms: Arms) -> pd.DataFrame:
                 | compare(arms, base, statistic, first, second)
                 | {"learned": all(has_learned(arms[base, arm]) for arm in taught)}
             )
-
-        rows += _valence_rows(arms, base)
 
     return pd.DataFrame(rows)
 
@@ -255,11 +272,12 @@ def valence_of_items() -> pd.Series:
     return (means[-1] - means[1]).loc[items]
 
 
-def _valence_rows(arms: Arms, base: str) -> list[dict[str, object]]:
-    """Return rank correlations of gains in silhouette with the valence of items, on a base."""
+def valence_tests(arms: Arms) -> pd.DataFrame:
+    """Return rank correlations of gains in silhouette with the valence of items, on all bases."""
     rows = []
     size = valence_of_items().abs().to_numpy()
-    for arm in (TRUE, "sentiment"):
+    bases = dict.fromkeys(base for base, _ in arms)
+    for base, arm in itertools.product(bases, (TRUE, "sentiment")):
         if not {(base, arm), (base, "teacher")} <= {*arms}:
             continue
         first, second = (
@@ -272,7 +290,7 @@ def _valence_rows(arms: Arms, base: str) -> list[dict[str, object]]:
         learned = has_learned(arms[base, arm]) and has_learned(arms[base, "teacher"])
         rows.append(about | {"value": rho, "learned": learned})
 
-    return rows
+    return pd.DataFrame(rows)
 
 
 # --- over bases
@@ -302,6 +320,30 @@ def over_bases(tests: pd.DataFrame, fewest_blocks: int = 4) -> pd.DataFrame:
         rows.append(dict(zip(keys, key, strict=True)) | {"bases": len(part)} | row)
 
     return pd.DataFrame(rows)
+
+
+def sensitivity(arms: Arms, tests: pd.DataFrame) -> pd.DataFrame:
+    """Return the comparisons of ``DECIDED`` over bases in the variants that the plan names.
+
+    Parameters
+    ----------
+    arms : mapping
+    tests : DataFrame
+        As :func:`by_base` returns it.
+    """
+    decided = tests[tests["question"].isin(DECIDED)]
+    others = [
+        (question, other, first, second)
+        for question, statistic, first, second in COMPARISONS
+        if question in DECIDED
+        for other in OTHERS.get(statistic, [])
+    ]
+    tables = {"other form": over_bases(by_base(arms, others))}
+    for base in decided["base"].unique():
+        tables[f"without {base}"] = over_bases(decided[decided["base"] != base])
+
+    tables["arms not learned, too"] = over_bases(decided.assign(learned=True))
+    return pd.concat(tables, names=["variant"]).reset_index("variant")
 
 
 def decisions(over: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
@@ -473,15 +515,15 @@ def levels(arms: Arms) -> pd.DataFrame:
 
 def write(interim: bool = False) -> None:
     """Write the tables of all complete bases, or an interim look at those that may be shown."""
-    complete = [base for base in twins.BASES if is_complete(base)]
-    names = [base for base in complete if base not in HELD_OUT] if interim else complete
-    if not interim and len(complete) < len(twins.BASES):
-        lacking = ", ".join(sorted(set(twins.BASES) - set(complete)))
+    complete = [base for base in twins.BLOCKS if is_complete(base)]
+    names = [base for base in complete if base != HELD_OUT] if interim else complete
+    if not interim and len(complete) < len(twins.BLOCKS):
+        lacking = ", ".join(sorted(set(twins.BLOCKS) - set(complete)))
         raise ValueError(f"{lacking}: blocks are missing; train them, or use --interim.")
 
     arms = kept_arms(names)
     mark = "interim-" if interim else ""
-    tests = by_base(arms)
+    tests = pd.concat([by_base(arms), valence_tests(arms)])
     _save(levels(arms), f"{mark}twin-levels")
     _save(tests, f"{mark}twin-tests")
     if not interim:
@@ -489,6 +531,7 @@ def write(interim: bool = False) -> None:
         shares = share_tests(arms)
         _save(over, "twin-over")
         _save(decisions(over, shares), "twin-decisions")
+        _save(sensitivity(arms, tests), "twin-sensitivity")
         _save(shares, "twin-shares")
         _save(pd.DataFrame([between_bases(arms)]), "twin-between")
 
