@@ -112,9 +112,8 @@ def test_a_base_where_an_arm_was_not_learned_or_blocks_are_few_has_no_say(tests)
 
 def test_the_sensitivity_analysis_repeats_the_decisions_in_each_variant(planted, tests, over):
     table = twins_tests.sensitivity(planted, tests)
-    assert set(table["variant"]) == {
-        "other form", "arms not learned, too", *(f"without {base}" for base in twins.BLOCKS)
-    }  # fmt: skip
+    left_out = {f"without {plan.BASES[base].label}" for base in twins.BLOCKS}
+    assert set(table["variant"]) == {"other form", "arms not learned, too", *left_out}
     found = table.set_index(["variant", "question", "statistic", "second"])["value"]
     for form in twins_tests.OTHERS["A"]:
         assert found["other form", "H1", form, "length"] > 0.5

@@ -28,7 +28,7 @@ from . import frozen_heads, twins
 from .six_bases import storage
 from .six_bases.comparisons import combined
 from .six_bases.labels import valence
-from .six_bases.plan import ASKED, REAL, tables_dir
+from .six_bases.plan import ASKED, BASES, REAL, tables_dir
 
 TRUE = "inference"
 PLACEBOS = ("placebo_defects", "placebo_weather")
@@ -340,7 +340,7 @@ def sensitivity(arms: Arms, tests: pd.DataFrame) -> pd.DataFrame:
     ]
     tables = {"other form": over_bases(by_base(arms, others))}
     for base in decided["base"].unique():
-        tables[f"without {base}"] = over_bases(decided[decided["base"] != base])
+        tables[f"without {BASES[base].label}"] = over_bases(decided[decided["base"] != base])
 
     tables["arms not learned, too"] = over_bases(decided.assign(learned=True))
     return pd.concat(tables, names=["variant"]).reset_index("variant")
@@ -537,6 +537,8 @@ def write(interim: bool = False) -> None:
 
 
 def _save(table: pd.DataFrame, name: str) -> None:
+    if "base" in table:
+        table = table.assign(base=[BASES[base].label for base in table["base"]])
     path = tables_dir() / f"{name}.csv"
     table.to_csv(path, index=False, float_format="%.4f", lineterminator="\n")
 
