@@ -3,10 +3,11 @@
 It reads the kept rows when the blocks of all bases are complete, and writes tables into
 ``data/bases``: ``twin-levels.csv`` (agreement, silhouettes and learning of each arm),
 ``twin-tests.csv`` (comparisons by base), ``twin-over.csv`` (the same over bases),
-``twin-decisions.csv`` (verdicts), ``twin-sensitivity.csv`` (other forms, bases left out),
-``twin-shares.csv`` and ``twin-between.csv`` (whose a score is).
-With ``--interim`` it writes marked tables of levels and tests of the bases that are complete, but
-never of the held-out one. The program was written before it read rows of a new arm.
+``twin-decisions.csv`` (verdicts), ``twin-against.csv`` (what the plan counts against us),
+``twin-held-out.csv`` (its statements about the held-out base), ``twin-sensitivity.csv`` (other
+forms, bases left out), ``twin-shares.csv`` and ``twin-between.csv`` (whose a score is). With
+``--interim`` it writes marked tables of levels and tests of the bases that are complete, but never
+of the held-out one. The plan's deviations say what was written after rows of MiniLM were read.
 """
 
 from __future__ import annotations
@@ -32,6 +33,14 @@ from .six_bases.plan import ASKED, BASES, REAL, tables_dir
 
 TRUE = "inference"
 PLACEBOS = ("placebo_defects", "placebo_weather")
+PARTS = {
+    "real": REAL,
+    "placebos": PLACEBOS,
+    "defects": ("placebo_defects",),
+    "weather": ("placebo_weather",),
+    **{name: (name,) for name in REAL},
+}
+"""Questionnaires by the names that statistics give them."""
 HELD_OUT = "gemma-3-270m"
 """The base of whose new arms nothing is looked at before all other bases are analysed."""
 COMPARISONS = (
@@ -49,8 +58,8 @@ COMPARISONS = (
     ("sentiment", "A", "sentiment", "teacher"),
     ("sentiment", "S", "sentiment", "teacher"),
     *(
-        ("placebos", f"S {placebo}", arm, "teacher")
-        for placebo in PLACEBOS
+        ("placebos", statistic, arm, "teacher")
+        for statistic in ("S defects", "S weather", "S defects less weather")
         for arm in (TRUE, "sentiment")
     ),
     ("noise", "A", "noise", "hypotheses"),
@@ -62,6 +71,35 @@ COMPARISONS = (
     ("between arms", "A with true labels", "sentiment", "teacher"),
 )
 """Hypothesis or secondary question, statistic, first arm, and the arm that is subtracted."""
+AGAINST = (
+    ("one target is enough", ("H1", "A", TRUE, "teacher"), "value", "below", 0.15),
+    ("no common target is needed", ("no common target", "A", "own teacher", ""),
+     "low", "above", 0.15),
+    *(
+        (f"true labels above sentiment, {statistic}", ("H1b", statistic, TRUE, "sentiment"),
+         "low", "above", 0.0)
+        for statistic in "AS"
+    ),
+    *(
+        (f"sentiment not above teacher, {statistic}",
+         ("sentiment", statistic, "sentiment", "teacher"), "low", "below", 0.0)
+        for statistic in "AS"
+    ),
+    *(
+        (f"{arm} as high as true labels, {statistic}", ("H1", statistic, TRUE, arm),
+         "low", "below", 0.0)
+        for statistic in "AS"
+        for arm in ("overlap", "length")
+    ),
+    ("weather gains as defects do",
+     ("placebos", "S defects less weather", "sentiment", "teacher"), "low", "below", 0.0),
+)  # fmt: skip
+"""What the plan counts against us, by the value or the lower end of the interval over bases.
+
+Its last result, that H2 is not shown for teacher, is among the decisions.
+"""
+_UNDECIDED = pd.Series({"p": 1.0, "value": np.nan})
+"""A hypothesis of which an arm was not learned on two bases."""
 BOUNDS = {"A": 0.15, "S": 0.10, "A real less placebos": 0.10, "S real less placebos": 0.10}
 TRUE_MAJORITY = 0.35
 """Share of the most frequent true label of the test pairs, which rows of six bases lack."""
@@ -73,7 +111,9 @@ FORMS = ("planned", "within scales", "scale means removed", "scale and key means
          "without keys", "both kinds of terms", "ranks")  # fmt: skip
 OTHERS = {
     "A": [f"A, {form}" for form in FORMS[1:]],
+    "A real less placebos": [f"A real less placebos, {form}" for form in FORMS[1:]],
     "S": ["S as answered", *(f"S {name}" for name in REAL)],
+    "S real less placebos": [f"S {name} less placebos" for name in REAL],
 }
 """Other forms of a statistic, for the sensitivity analysis."""
 PERMUTATIONS = 9999
@@ -90,8 +130,11 @@ def kept_arms(names: Sequence[str]) -> dict[tuple[str, str], pd.DataFrame]:
     arms = {}
     for base in names:
         tables = [storage.kept_rows(base, study) for study in (storage.SIX_BASES, storage.TWINS)]
-        rows = pd.concat([table for table in tables if len(table)])
-        rows = rows.assign(majority=rows.get("majority", np.nan))
+        rows = pd.concat([table for table in tables if len(table)], ignore_index=True)
+        facts = rows.reindex(columns=["accuracy true", "majority"])
+        facts["accuracy true"] = facts["accuracy true"].fillna(rows["accuracy"])
+        facts["majority"] = facts["majority"].fillna(TRUE_MAJORITY)
+        rows = pd.concat([rows.drop(columns=facts.columns, errors="ignore"), facts], axis=1)
         for arm in twins.arms(base):
             own = rows[(rows["group"] == arm) & (rows["head"] == "own")]
             own = own[own["block"] <= twins.BLOCKS[base]]
@@ -128,7 +171,7 @@ def scales_of(names: Sequence[str] = REAL) -> pd.Series:
 
 
 def agreement(rows: pd.DataFrame, names: Sequence[str] = REAL, form: str = "planned") -> float:
-    """Return agreement A of members about the items of questionnaires, in one of its forms."""
+    """Return agreement A of members about the items of questionnaires, in one of ``FORMS``."""
     if form == "within scales":
         return float(np.mean([agreement(rows, [name]) for name in names]))
 
@@ -163,15 +206,15 @@ def agreement_between(first: pd.DataFrame, second: pd.DataFrame) -> float:
 
 
 def silhouettes(rows: pd.DataFrame, statistic: str) -> pd.Series:
-    """Return each member's silhouette S, or the difference that the statistic names."""
-    real = scores_of(rows, REAL, "silhouette").mean(axis=1)
-    if statistic == "S":
-        return real
+    """Return each member's silhouette S, or the one or the difference that the statistic names."""
     if statistic == "S as answered":
         return rows["silhouette as answered"]
-    if statistic == "S real less placebos":
-        return real - scores_of(rows, PLACEBOS, "silhouette").mean(axis=1)
-    return scores_of(rows, [statistic.removeprefix("S ")], "silhouette").mean(axis=1)
+
+    first, _, second = (statistic.removeprefix("S").strip() or "real").partition(" less ")
+    values = scores_of(rows, PARTS[first], "silhouette").mean(axis=1)
+    if second:
+        values = values - scores_of(rows, PARTS[second], "silhouette").mean(axis=1)
+    return values
 
 
 # --- tests within a base
@@ -200,7 +243,8 @@ def compare(arms: Arms, base: str, statistic: str, first: str, second: str) -> d
     """Return the test of one comparison on one base, over the blocks that both arms have."""
     first_rows = arms[base, first]
     second_rows = arms[base, second] if second else first_rows
-    form = statistic.removeprefix("A, ") if statistic in OTHERS["A"] else "planned"
+    of, _, form = statistic.partition(", ")
+    form = form or "planned"
     blocks = [int(block) for block in first_rows.index.intersection(second_rows.index)]
     if statistic.startswith("S"):
         gaps = silhouettes(first_rows, statistic) - silhouettes(second_rows, statistic)
@@ -213,8 +257,8 @@ def compare(arms: Arms, base: str, statistic: str, first: str, second: str) -> d
             return with_first - agreement_between(true, second_rows.loc[chosen])
 
         value = agreement(first_rows.loc[chosen], form=form)
-        if statistic == "A real less placebos":
-            return value - agreement(first_rows.loc[chosen], PLACEBOS)
+        if of == "A real less placebos":
+            return value - agreement(first_rows.loc[chosen], PLACEBOS, form)
         return value - agreement(second_rows.loc[chosen], form=form) if second else value
 
     return {"blocks": len(blocks), **jackknife_test(of_blocks, blocks)}
@@ -222,8 +266,7 @@ def compare(arms: Arms, base: str, statistic: str, first: str, second: str) -> d
 
 def has_learned(rows: pd.DataFrame) -> bool:
     """Return whether members of an arm are more often right than its most frequent class."""
-    majority = rows["majority"].fillna(TRUE_MAJORITY)
-    return bool(rows["accuracy"].mean() - majority.mean() >= LEARNED)
+    return bool(rows["accuracy"].mean() - rows["majority"].mean() >= LEARNED - 1e-9)
 
 
 def by_base(arms: Arms, comparisons: Sequence[tuple] = COMPARISONS) -> pd.DataFrame:
@@ -273,9 +316,14 @@ def valence_of_items() -> pd.Series:
 
 
 def valence_tests(arms: Arms) -> pd.DataFrame:
-    """Return rank correlations of gains in silhouette with the valence of items, on all bases."""
+    """Return rank correlations of gains in silhouette with the valence of items, on all bases.
+
+    Items differ in valence mostly between questionnaires, so the mean of the correlations within
+    questionnaires is given, too.
+    """
     rows = []
     size = valence_of_items().abs().to_numpy()
+    questionnaires = scales_of(ASKED)
     bases = dict.fromkeys(base for base, _ in arms)
     for base, arm in itertools.product(bases, (TRUE, "sentiment")):
         if not {(base, arm), (base, "teacher")} <= {*arms}:
@@ -284,11 +332,19 @@ def valence_tests(arms: Arms) -> pd.DataFrame:
             scores_of(arms[base, name], ASKED, "silhouette") for name in (arm, "teacher")
         )
         gain = (first - second).dropna().mean().to_numpy()
-        rho = float(stats.spearmanr(gain, size).statistic)
-        about = {"question": "valence of items", "statistic": "rank correlation", "first": arm}
-        about |= {"second": "teacher", "base": base, "blocks": len(first)}
+        within = [
+            stats.spearmanr(gain[places], size[places]).statistic
+            for places in questionnaires.groupby(questionnaires).indices.values()
+        ]
+        correlations = {
+            "rank correlation": stats.spearmanr(gain, size).statistic,
+            "rank correlation within questionnaires": np.mean(within),
+        }
         learned = has_learned(arms[base, arm]) and has_learned(arms[base, "teacher"])
-        rows.append(about | {"value": rho, "learned": learned})
+        for statistic, rho in correlations.items():
+            about = {"question": "valence of items", "statistic": statistic, "first": arm}
+            about |= {"second": "teacher", "base": base, "blocks": len(first)}
+            rows.append(about | {"value": float(rho), "learned": learned})
 
     return pd.DataFrame(rows)
 
@@ -303,9 +359,11 @@ def over_bases(tests: pd.DataFrame, fewest_blocks: int = 4) -> pd.DataFrame:
     and rank correlations by the unweighted mean with Student's t over bases.
     """
     rows = []
-    counted = tests[tests["learned"] & (tests["blocks"] >= fewest_blocks)]
+    has_a_say = tests["learned"] & (tests["blocks"] >= fewest_blocks)
     keys = ["question", "statistic", "first", "second"]
-    for key, part in counted.groupby(keys, sort=False):
+    for key, whole in tests.groupby(keys, sort=False):
+        part = whole[has_a_say[whole.index]]
+        left_out = ", ".join(BASES[base].label for base in whole["base"].drop(part.index))
         if len(part) < 2:
             continue
         values = part["value"].to_numpy()
@@ -317,7 +375,8 @@ def over_bases(tests: pd.DataFrame, fewest_blocks: int = 4) -> pd.DataFrame:
                 weighted = combined(values, part["error"].to_numpy() ** 2)
                 row |= {f"weighted {name}": weighted[name] for name in ("value", "low", "high")}
 
-        rows.append(dict(zip(keys, key, strict=True)) | {"bases": len(part)} | row)
+        about = {"bases": len(part), "left out": left_out}
+        rows.append(dict(zip(keys, key, strict=True)) | about | row)
 
     return pd.DataFrame(rows)
 
@@ -356,30 +415,70 @@ def decisions(over: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
     shares : DataFrame
         As :func:`share_tests` returns it.
     """
-    family = {}
-    for statistic in "AS":
-        part = over[(over["question"] == "H1") & (over["statistic"] == statistic)]
-        if len(part):
-            worst = part.loc[part["p"].idxmax()]
-            family[f"H1, {statistic}"] = {"p": worst["p"], "value": part["value"].min()}
-
-    for _, row in over[over["question"] == "H2"].iterrows():
-        family[f"H2, {row['second']}"] = {"p": row["p"], "value": row["value"]}
+    family = {f"H1, {statistic}": _weakest(over, statistic) for statistic in "AS"}
+    of_second = over[over["question"] == "H2"].set_index("second")
+    for second in ("teacher", "sentiment"):
+        is_decided = second in of_second.index
+        family[f"H2, {second}"] = of_second.loc[second] if is_decided else _UNDECIDED
 
     for _, row in shares.iterrows():
-        family[f"H4, {row['scale']}"] = {"p": row["p"], "value": row["share"] - 0.5}
+        family[f"H4, {row['scale']}"] = pd.Series({"p": row["p"], "value": row["share"] - 0.5})
 
-    table = pd.DataFrame(family).T
-    table["holm"] = multipletests(table["p"], method="holm")[1]
+    table = pd.DataFrame(family).T.reindex(columns=["second", "bases", "value", "low", "high", "p"])
+    table = table.astype({"second": object})
+    table["holm"] = multipletests(table["p"].astype(float), method="holm")[1]
     shown = np.where(table["value"] > 0, "higher", "lower")
     table["verdict"] = np.where(table["holm"] < 0.05, shown, "not shown")
+    table.loc[table["value"].isna(), "verdict"] = "an arm was not learned"
 
     for _, row in over[over["question"].isin(["H1b", "H3", "no common target"])].iterrows():
         name = f"{row['question']}, {row['statistic']}"
-        table.loc[name, ["p", "value"]] = row[["p", "value"]].to_numpy(float)
+        table.loc[name, table.columns.intersection(row.index)] = row
         table.loc[name, "verdict"] = interval_verdict(row)
 
     return table.rename_axis("hypothesis").reset_index()
+
+
+def _weakest(over: pd.DataFrame, statistic: str) -> pd.Series:
+    """Return the comparison of H1 on which it depends: the first below zero, or the largest p."""
+    part = over[(over["question"] == "H1") & (over["statistic"] == statistic)]
+    if len(part) < 3:
+        return _UNDECIDED
+    if (part["value"] > 0).all():
+        return part.loc[part["p"].idxmax()]
+    return part.assign(p=1.0).loc[part["value"].idxmin()]
+
+
+def counts_against_us(over: pd.DataFrame) -> pd.DataFrame:
+    """Return each result of ``AGAINST`` over bases, and whether it came."""
+    found = over.set_index(["question", "statistic", "first", "second"])
+    rows = []
+    for result, key, column, side, bar in AGAINST:
+        row = found.loc[key]
+        came = row[column] > bar if side == "above" else row[column] <= bar
+        ends = row[["bases", "value", "low", "high"]].to_dict()
+        rows.append({"result": result} | ends | {"came": bool(came)})
+
+    return pd.DataFrame(rows)
+
+
+def statements_on_held_out(arms: Arms) -> pd.DataFrame:
+    """Return the plan's statements about the held-out base, by their values on its blocks."""
+    a = {arm: agreement(rows) for (base, arm), rows in arms.items() if base == HELD_OUT}
+    s = {
+        arm: silhouettes(rows, "S").mean() for (base, arm), rows in arms.items() if base == HELD_OUT
+    }
+    rows = [
+        ("A of true labels above .5", True, a[TRUE], a[TRUE] > 0.5),
+        ("A of shuffled labels within .3 of 0", True, a["shuffled"], abs(a["shuffled"]) < 0.3),
+        ("S of true labels above shuffled labels", True, s[TRUE] - s["shuffled"],
+         s[TRUE] > s["shuffled"]),
+        ("A of true labels less teacher above .15", False, a[TRUE] - a["teacher"],
+         a[TRUE] - a["teacher"] > 0.15),
+        ("A of sentiment above teacher", False, a["sentiment"] - a["teacher"],
+         a["sentiment"] > a["teacher"]),
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=["statement", "known before", "value", "holds"])
 
 
 def interval_verdict(row: pd.Series) -> str:
@@ -485,6 +584,18 @@ def between_bases(arms: Arms) -> dict[str, float]:
     return {"bases": len(vectors), **test, "p permuted": float(reach)}
 
 
+def whose_scores(arms: Arms) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return shares between bases, and agreement between bases, with each base left out as well."""
+    shares, between = [], []
+    for without in ("", *dict.fromkeys(base for base, _ in arms)):
+        rest = {key: rows for key, rows in arms.items() if key[0] != without}
+        label = BASES[without].label if without else ""
+        shares.append(share_tests(rest).assign(without=label))
+        between.append(between_bases(rest) | {"without": label})
+
+    return pd.concat(shares), pd.DataFrame(between)
+
+
 def levels(arms: Arms) -> pd.DataFrame:
     """Return agreement in all forms, silhouettes, accuracy and decisiveness of each arm."""
     rows = []
@@ -498,14 +609,17 @@ def levels(arms: Arms) -> pd.DataFrame:
             row = {"statistic": f"A, {form}", "value": agreement(table, form=form)}
             rows.append(about | row)
 
-        for name in ("S", "S real less placebos", *(f"S {placebo}" for placebo in PLACEBOS)):
+        if arm != TRUE:
+            value = agreement_between(arms[base, TRUE], table)
+            rows.append(about | {"statistic": "A with true labels", "value": value})
+
+        for name in ("S", *(f"S {part}" for part in PARTS), "S real less placebos"):
             test = paired_test(silhouettes(table, name).to_numpy())
             ends = {end: test[end] for end in ("value", "low", "high")}
             rows.append(about | {"statistic": name} | ends)
 
         for name in ("accuracy", "accuracy true", "majority", "decisiveness"):
-            if name in table:
-                rows.append(about | {"statistic": name, "value": table[name].mean()})
+            rows.append(about | {"statistic": name, "value": table[name].mean()})
 
     return pd.DataFrame(rows)
 
@@ -523,24 +637,27 @@ def write(interim: bool = False) -> None:
 
     arms = kept_arms(names)
     mark = "interim-" if interim else ""
-    tests = pd.concat([by_base(arms), valence_tests(arms)])
+    tests = pd.concat([by_base(arms), valence_tests(arms)], ignore_index=True)
     _save(levels(arms), f"{mark}twin-levels")
     _save(tests, f"{mark}twin-tests")
     if not interim:
         over = over_bases(tests)
-        shares = share_tests(arms)
+        shares, between = whose_scores(arms)
+        decided = decisions(over, shares[shares["without"] == ""])
         _save(over, "twin-over")
-        _save(decisions(over, shares), "twin-decisions")
+        _save(decided, "twin-decisions")
+        _save(counts_against_us(over), "twin-against")
+        _save(statements_on_held_out(arms), "twin-held-out")
         _save(sensitivity(arms, tests), "twin-sensitivity")
         _save(shares, "twin-shares")
-        _save(pd.DataFrame([between_bases(arms)]), "twin-between")
+        _save(between, "twin-between")
 
 
 def _save(table: pd.DataFrame, name: str) -> None:
     if "base" in table:
         table = table.assign(base=[BASES[base].label for base in table["base"]])
     path = tables_dir() / f"{name}.csv"
-    table.to_csv(path, index=False, float_format="%.4f", lineterminator="\n")
+    table.to_csv(path, index=False, float_format="%.6g", lineterminator="\n")
 
 
 def _main() -> None:
