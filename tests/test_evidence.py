@@ -371,7 +371,8 @@ def test_agreement_is_the_mean_correlation_over_pairs_with_a_jackknife_interval(
     error = np.sqrt(3 / 4 * np.sum((np.array(without) - np.mean(without)) ** 2))
     half = 3.182446 * error  # Student's t with three degrees of freedom
     assert half > 2
-    assert found[["low", "high"]].tolist() == [-1, 1], "no mean correlation lies beyond"
+    expected = pytest.approx([-1 / 3, 1])
+    assert found[["low", "high"]].tolist() == expected, "no mean correlation lies beyond"
 
     # Correlations of 1/2 between the first three, and of 4 / √24 with their sum
     scores = np.eye(4)[:3] - np.eye(4)[3]
@@ -412,6 +413,7 @@ def test_a_head_and_its_negative_disagree_and_two_respondents_have_no_interval()
     ("scores", "scales", "names"),
     [
         ([[1, 2, 3]], None, "scores"),
+        ([[1], [2]], None, "scores"),
         ([[1, 2, 3], [1, None, 2]], None, "scores"),
         ([[1, 2, 3], [2, 2, 2]], None, "scores"),
         ([[0.1, 0.2, 0.7, 0.7], [1, 2, 3, 4], [0.3, 0.3, 0.4, 0.4]], [*"aabb"], "scores"),
@@ -459,6 +461,15 @@ def _table(scores: pd.DataFrame, **more) -> pd.DataFrame:
     return pm.agreement.agreement_table(items, "ipip20", **more).iloc[0]
 
 
+def _keys() -> np.ndarray:
+    questionnaire = pm.load_questionnaire("ipip20", texts=False)
+    keys = {}
+    for scale in questionnaire.scales:
+        keys |= questionnaire.keys(scale)
+
+    return np.array([keys[item.id] for item in questionnaire.items])
+
+
 @pytest.fixture
 def twenty():
     names = [item.id for item in pm.load_questionnaire("ipip20", texts=False).items]
@@ -467,9 +478,7 @@ def twenty():
 
 
 def test_a_table_of_agreement_keys_the_items_and_names_one_respondents_part(twenty):
-    questionnaire = pm.load_questionnaire("ipip20", texts=False)
-    keys = np.array([item.keying for item in questionnaire.items])
-    keyed = np.where(keys > 0, twenty, 6 - twenty)
+    keyed = np.where(_keys() > 0, twenty, 6 - twenty)
     correlations = np.corrcoef(keyed)
     row = _table(twenty, respondent="b")
     assert row["agreement"] == pytest.approx(correlations[np.triu_indices(5, 1)].mean())
@@ -498,10 +507,12 @@ def test_who_has_gaps_or_one_score_for_all_items_is_left_out_of_the_agreement_an
     twenty.loc["d", twenty.columns[3]] = np.nan
     row = _table(twenty)
     assert (row["respondents"], row["note"]) == (4, "left out: 1 with gaps")
-    keys = [item.keying for item in pm.load_questionnaire("ipip20", texts=False).items]
-    twenty.loc["e"] = np.where(np.array(keys) > 0, 4.0, 2.0)
-    row = _table(twenty)
-    assert row["note"] == "left out: 1 with gaps; left out: 1 with one score for all items"
+    assert set(_keys()) == {-1, 1}
+    for flat in (np.where(_keys() > 0, 4.0, 2.0), 4.0):
+        twenty.loc["e"] = flat
+        row = _table(twenty)
+        note = "left out: 1 with gaps; left out: 1 with one answer or score for all items"
+        assert row["note"] == note
     assert row["agreement"] == pytest.approx(whole["agreement"])
 
 
@@ -516,8 +527,8 @@ def test_respondents_that_answer_by_scale_and_key_alone_agree_in_nothing_beyond(
     rng = np.random.default_rng(1)
     for name in twenty.index:
         for number, scale in enumerate(questionnaire.scales):
-            for item in scale.items:
-                twenty.loc[name, item] = 3 + 2 * (-1) ** number * questionnaire.item(item).keying
+            for item, key in questionnaire.keys(scale).items():
+                twenty.loc[name, item] = 3 + 2 * (-1) ** number * key
     row = _table((twenty + rng.normal(0, 0.5, twenty.shape)).clip(1, 5))
     assert row["p"] < 0.01
     assert row["share"] == pytest.approx(1, abs=0.05)

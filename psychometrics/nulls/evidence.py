@@ -354,8 +354,8 @@ def profile_agreement(
     Raises
     ------
     ParameterError
-        There are fewer than two respondents, a score is missing, a respondent gives all items the
-        same score, or there is not one scale or cell for each item.
+        There are fewer than two respondents or items, a score is missing, a respondent gives all
+        items the same score, or there is not one scale or cell for each item.
 
     References
     ----------
@@ -373,8 +373,11 @@ def profile_agreement(
     """
     values = as_numbers("scores", scores, axes=2)
     number, items = values.shape
-    if number < 2:
-        raise ParameterError(f"scores: {number} respondents; give at least two, one in a row.")
+    if min(number, items) < 2:
+        raise ParameterError(
+            f"scores: a table of {number} by {items}; give at least two respondents, one in a row, "
+            "and two items."
+        )
     if not np.isfinite(values).all():
         raise ParameterError("scores: some are missing; leave out these items or respondents.")
     if draws is not None:
@@ -383,7 +386,7 @@ def profile_agreement(
         if groups is not None and (len(groups) != items or pd.isna(groups).any()):
             raise ParameterError(f"{name}: give a {name[:-1]} for each of the {items} items.")
 
-    unit = _unit_scores(values, scales)
+    unit = _unit_scores(values, scales, scores.index)
     total = unit.sum(axis=0)
     value = (total @ total - number) / (number * (number - 1))
     half = np.nan
@@ -392,7 +395,7 @@ def profile_agreement(
         without = (lengths - (number - 1)) / ((number - 1) * (number - 2))
         half = float(jackknife_half_width(without))
 
-    low, high = np.clip([value - half, value + half], -1, 1)
+    low, high = np.clip([value - half, value + half], -1 / (number - 1), 1)
     result = {"value": value, "low": low, "high": high, "respondents": number, "items": items}
     if cells is not None:
         means = _group_means(unit, cells)
@@ -410,7 +413,7 @@ def profile_agreement(
     return pd.Series(result)
 
 
-def _unit_scores(values: np.ndarray, scales: pd.Series | None) -> np.ndarray:
+def _unit_scores(values: np.ndarray, scales: pd.Series | None, names: pd.Index) -> np.ndarray:
     """Return scores without scale means, centred and scaled to length 1 for each respondent."""
     size = np.abs(values).max(axis=1, keepdims=True)
     if scales is not None:
@@ -418,8 +421,11 @@ def _unit_scores(values: np.ndarray, scales: pd.Series | None) -> np.ndarray:
 
     centred = values - values.mean(axis=1, keepdims=True)
     length = np.linalg.norm(centred, axis=1, keepdims=True)
-    if (length <= 1e-12 * size).any():  # rounding is all that is left
-        raise ParameterError("scores: a respondent gives all items one score; leave it out.")
+    is_flat = (length <= 1e-12 * size)[:, 0]  # rounding is all that is left
+    if is_flat.any():
+        raise ParameterError(
+            f"scores: respondent {names[is_flat][0]} gives all items one score; leave it out."
+        )
 
     unit: np.ndarray = centred / length
     return unit

@@ -44,7 +44,8 @@ def agreement_table(
     -------
     DataFrame
         One row per questionnaire: ``questionnaire, respondents, items``; ``agreement, low, high,
-        null, p``, from :func:`psychometrics.nulls.evidence.profile_agreement` of keyed item scores;
+        null, p``, from :func:`psychometrics.nulls.evidence.profile_agreement` of item scores with
+        the keys of their scales (of the last one, if an item belongs to several);
         ``scale_by_key``, the part of the agreement that lies between items of different scales or
         keys, and ``share``, that part divided by the agreement, if it is positive; ``p_beyond``, of
         the rest; ``with_others``, the named respondent's mean correlation with the others, and
@@ -79,19 +80,27 @@ def _agree(
     if items.empty:
         return {"respondents": 0, "note": "nobody answered"}
 
-    scores = keyed_items(items, questionnaire).groupby(level="respondent_id", sort=False).mean()
+    keyed = keyed_items(items, questionnaire)
+    for scale in questionnaire.scales:
+        of_scale = keyed_items(items, questionnaire, scale)
+        keyed[of_scale.columns] = of_scale
+
+    scores = keyed.groupby(level="respondent_id", sort=False).mean()
     if "run" in items:  # answers to items, whose ranges may differ
         low, high = np.array([questionnaire.ends(name) for name in scores.columns]).T
         scores = (scores - low) / (high - low)
 
     complete = scores.dropna()
-    spread = np.ptp(complete.to_numpy(), axis=1) if len(complete) else np.empty(0)
-    usable = complete[spread > 1e-9 * complete.abs().max(axis=1).to_numpy()]
+    answers = items.groupby("respondent_id")["score"].agg(["min", "max"]).loc[complete.index]
+    spread = np.minimum(np.ptp(complete, axis=1), answers["max"] - answers["min"])
+    usable = complete[spread > 1e-9 * complete.abs().max(axis=1)]
     notes = []
     if len(complete) < len(scores):
         notes.append(f"left out: {len(scores) - len(complete)} with gaps")
     if len(usable) < len(complete):
-        notes.append(f"left out: {len(complete) - len(usable)} with one score for all items")
+        notes.append(
+            f"left out: {len(complete) - len(usable)} with one answer or score for all items"
+        )
 
     row = {"respondents": len(usable), "items": scores.shape[1]}
     if len(usable) < 2:
@@ -107,7 +116,7 @@ def _agree(
     draws = _DRAWS if usable.size <= _LARGE else _FEWER_DRAWS
     result = profile_agreement(usable, cells=cells, draws=draws)
     row |= {"agreement": result["value"], "null": result["null"], "p": result["p"]}
-    row |= result[["low", "high"]].clip(-1 / (len(usable) - 1), 1).to_dict()
+    row |= result[["low", "high"]].to_dict()
     if cells.nunique() > 1:
         row |= {"scale_by_key": result["between"], "p_beyond": result["p_within"]}
         row["share"] = result["between"] / result["value"] if result["value"] > 0 else np.nan
