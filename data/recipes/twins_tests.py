@@ -436,7 +436,8 @@ def decisions(over: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
         table.loc[name, table.columns.intersection(row.index)] = row
         table.loc[name, "verdict"] = interval_verdict(row)
 
-    return table.rename_axis("hypothesis").reset_index()
+    numbers = ["bases", "value", "low", "high", "p", "holm"]
+    return table.astype(dict.fromkeys(numbers, float)).rename_axis("hypothesis").reset_index()
 
 
 def _weakest(over: pd.DataFrame, statistic: str) -> pd.Series:
@@ -613,7 +614,11 @@ def levels(arms: Arms) -> pd.DataFrame:
             value = agreement_between(arms[base, TRUE], table)
             rows.append(about | {"statistic": "A with true labels", "value": value})
 
-        for name in ("S", *(f"S {part}" for part in PARTS), "S real less placebos"):
+        for name in (
+            "S",
+            *(f"S {part}" for part in PARTS if part != "real"),
+            "S real less placebos",
+        ):
             test = paired_test(silhouettes(table, name).to_numpy())
             ends = {end: test[end] for end in ("value", "low", "high")}
             rows.append(about | {"statistic": name} | ends)
