@@ -222,6 +222,10 @@ def test_the_share_between_bases_is_that_of_the_mean_squares():
     # Means 2 and 6, mean squares 16 between and 2 within, two members in each group.
     parts = [np.array([1.0, 3.0]), np.array([5.0, 7.0])]
     assert twins_tests.share_between(parts) == pytest.approx((16 - 2) / (16 + 2))
+    # F of 8 with 1 and 2 degrees of freedom, whose 97.5 % point is 38.506 and 2.5 % point .0012508.
+    low, high = 8 / 38.506, 8 / 0.0012508
+    expected = [(low - 1) / (low + 1), (high - 1) / (high + 1)]
+    assert twins_tests.share_interval(parts) == pytest.approx(expected, rel=1e-3)
     uneven = [np.array([0.0, 2.0, 4.0]), np.array([5.0])]
     # Mean squares 6.75 and 4; the mean group size is (4 - 10 / 4) / 1 = 1.5.
     assert twins_tests.share_between(uneven) == pytest.approx(2.75 / (6.75 + 0.5 * 4))

@@ -506,26 +506,40 @@ def share_between(parts: Sequence[np.ndarray]) -> float:
     >>> share_between([np.array([1.0, 3.0]), np.array([5.0, 7.0])])  # mean squares 16 and 2
     0.777...
     """
+    ratio, size, _ = _variance_ratio(parts)
+    return (ratio - 1) / (ratio + size - 1)
+
+
+def share_interval(parts: Sequence[np.ndarray]) -> tuple[float, float]:
+    """Return the 95 % interval of :func:`share_between`."""
+    ratio, size, freedom = _variance_ratio(parts)
+    low, high = (ratio / stats.f.ppf(level, *freedom) for level in (0.975, 0.025))
+    return (low - 1) / (low + size - 1), (high - 1) / (high + size - 1)
+
+
+def _variance_ratio(parts: Sequence[np.ndarray]) -> tuple[float, float, tuple[int, int]]:
+    """Return the ratio of mean squares between and within groups, their mean size, and freedoms."""
     sizes = np.array([len(part) for part in parts])
-    number = sizes.sum()
-    means = np.array([part.mean() for part in parts])
-    grand = np.concatenate(list(parts)).mean()
-    between = (sizes * (means - grand) ** 2).sum() / (len(parts) - 1)
-    within = sum(((part - part.mean()) ** 2).sum() for part in parts) / (number - len(parts))
-    size = (number - (sizes**2).sum() / number) / (len(parts) - 1)
-    return float((between - within) / (between + (size - 1) * within))
+    freedom = (len(parts) - 1, int(sizes.sum()) - len(parts))
+    size = (sizes.sum() - (sizes**2).sum() / sizes.sum()) / freedom[0]
+    return float(stats.f_oneway(*parts).statistic), float(size), freedom
 
 
 def share_tests(arms: Arms) -> pd.DataFrame:
-    """Return the share of a scale score's variance between bases, and p of at most one half."""
+    """Return the share of a scale score's variance between bases, and p of at most one half.
+
+    The interval is that of the intraclass correlation by the F distribution, with the mean group
+    size where groups are unequal.
+    """
     rows = []
     parts = [rows for (_, arm), rows in arms.items() if arm == TRUE]
     for scale in REAL:
         values = [scores_of(part, [scale]).mean(axis=1).to_numpy()[None] for part in parts]
         share = share_between([value[0] for value in values])
-        rows.append((scale, len(parts), share, float(p_of_share(values)[0])))
+        ends = share_interval([value[0] for value in values])
+        rows.append((scale, len(parts), share, *ends, float(p_of_share(values)[0])))
 
-    return pd.DataFrame(rows, columns=["scale", "bases", "share", "p"])
+    return pd.DataFrame(rows, columns=["scale", "bases", "share", "low", "high", "p"])
 
 
 def p_of_share(parts: list[np.ndarray], share: float = 0.5) -> np.ndarray:
