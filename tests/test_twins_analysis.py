@@ -121,7 +121,9 @@ def test_what_counts_against_us_is_named_where_it_came(over):
     assert not table[[name for name in table.index if "weather" not in name]].any()
     key = (over["question"] == "H1") & (over["statistic"] == "A") & (over["second"] == "teacher")
     close = over.assign(value=over["value"].where(~key, 0.14))
-    assert twins_tests.counts_against_us(close).set_index("result")["came"]["one target is enough"]
+    assert twins_tests.counts_against_us(close).set_index("result")["came"][
+        "one impostor is enough"
+    ]
 
 
 def test_statements_on_the_held_out_base_are_about_its_blocks_alone(planted):
@@ -272,7 +274,7 @@ def test_valence_of_items_is_that_of_the_plan():
 def test_all_tables_are_written_when_all_bases_are_complete(planted, monkeypatch, tmp_path):
     monkeypatch.setattr(twins_tests, "tables_dir", lambda: tmp_path)
     monkeypatch.setattr(twins_tests, "is_complete", lambda base: True)
-    monkeypatch.setattr(twins_tests, "kept_arms", lambda names: planted)
+    monkeypatch.setattr(twins_tests, "kept_arms", lambda names, head="own": planted)
     twins_tests.write()
     names = ["levels", "tests", "over", "decisions", "against", "held-out", "sensitivity"]
     expected = {f"twin-{name}.csv" for name in (*names, "shares", "between")}
@@ -294,7 +296,7 @@ def test_held_out_bases_are_not_looked_at_before_all_are_complete(monkeypatch, t
     monkeypatch.setattr(twins_tests, "tables_dir", lambda: tmp_path)
     monkeypatch.setattr(twins_tests, "is_complete", lambda base: base != "mpnet")
 
-    def kept_arms(names):
+    def kept_arms(names, head="own"):
         read.extend(names)
         return _arms(3, {}, names)
 

@@ -72,7 +72,7 @@ COMPARISONS = (
 )
 """Hypothesis or secondary question, statistic, first arm, and the arm that is subtracted."""
 AGAINST = (
-    ("one target is enough", ("H1", "A", TRUE, "teacher"), "value", "below", 0.15),
+    ("one impostor is enough", ("H1", "A", TRUE, "teacher"), "value", "below", 0.15),
     ("no common target is needed", ("no common target", "A", "own teacher", ""),
      "low", "above", 0.15),
     *(
@@ -125,8 +125,8 @@ Arms = Mapping[tuple[str, str], pd.DataFrame]
 # --- rows
 
 
-def kept_arms(names: Sequence[str]) -> dict[tuple[str, str], pd.DataFrame]:
-    """Return the kept rows of all arms of bases, with own heads."""
+def kept_arms(names: Sequence[str], head: str = "own") -> dict[tuple[str, str], pd.DataFrame]:
+    """Return the kept rows of all arms of bases, with own or untrained heads."""
     arms = {}
     for base in names:
         tables = [storage.kept_rows(base, study) for study in (storage.SIX_BASES, storage.TWINS)]
@@ -136,7 +136,7 @@ def kept_arms(names: Sequence[str]) -> dict[tuple[str, str], pd.DataFrame]:
         facts["majority"] = facts["majority"].fillna(TRUE_MAJORITY)
         rows = pd.concat([rows.drop(columns=facts.columns, errors="ignore"), facts], axis=1)
         for arm in twins.arms(base):
-            own = rows[(rows["group"] == arm) & (rows["head"] == "own")]
+            own = rows[(rows["group"] == arm) & (rows["head"] == head)]
             own = own[own["block"] <= twins.BLOCKS[base]]
             if len(own):
                 arms[base, arm] = own.sort_values("block").set_index("block")
@@ -611,8 +611,15 @@ def whose_scores(arms: Arms) -> tuple[pd.DataFrame, pd.DataFrame]:
     return pd.concat(shares), pd.DataFrame(between)
 
 
-def levels(arms: Arms) -> pd.DataFrame:
-    """Return agreement in all forms, silhouettes, accuracy and decisiveness of each arm."""
+def levels(arms: Arms, untrained: Arms) -> pd.DataFrame:
+    """Return agreement in all forms, silhouettes, signs and learning of each arm.
+
+    Parameters
+    ----------
+    arms : mapping
+    untrained : mapping
+        The same members with untrained heads.
+    """
     rows = []
     for (base, arm), table in arms.items():
         about = {"base": base, "arm": arm, "blocks": len(table)}
@@ -623,6 +630,15 @@ def levels(arms: Arms) -> pd.DataFrame:
         for form in FORMS[1:]:
             row = {"statistic": f"A, {form}", "value": agreement(table, form=form)}
             rows.append(about | row)
+
+        correlations = np.corrcoef(scores_of(table))[np.triu_indices(len(table), 1)]
+        others = {"A without sign": np.abs(correlations).mean()}
+        for name in (*REAL, "defects", "weather"):
+            others[f"A {name}"] = agreement(table, PARTS[name])
+            others[f"positive {name}"] = (scores_of(table, PARTS[name]).mean(axis=1) > 0).mean()
+
+        others["S of untrained heads"] = silhouettes(untrained[base, arm], "S").mean()
+        rows += [about | {"statistic": name, "value": value} for name, value in others.items()]
 
         if arm != TRUE:
             value = agreement_between(arms[base, TRUE], table)
@@ -657,7 +673,7 @@ def write(interim: bool = False) -> None:
     arms = kept_arms(names)
     mark = "interim-" if interim else ""
     tests = pd.concat([by_base(arms), valence_tests(arms)], ignore_index=True)
-    _save(levels(arms), f"{mark}twin-levels")
+    _save(levels(arms, kept_arms(names, "untrained")), f"{mark}twin-levels")
     _save(tests, f"{mark}twin-tests")
     if not interim:
         over = over_bases(tests)
