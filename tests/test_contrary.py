@@ -189,7 +189,7 @@ def test_every_verdict_of_a_comparison_follows_from_its_own_tables(command, mode
     agreement = _table("compare", "compare-agreement")
     _check_agreement(agreement)
     assert agreement["p"].item() > 0.01, "random models agree about nothing"
-    assert agreement["note"].item() == "left out: 1 with one answer or score for all items"
+    assert agreement["note"].item() == "left out: 1 with one score for all items"
     assert f"{agreement['agreement'].item():.3f}" in said
 
 

@@ -511,7 +511,7 @@ def test_who_has_gaps_or_one_score_for_all_items_is_left_out_of_the_agreement_an
     for flat in (np.where(_keys() > 0, 4.0, 2.0), 4.0):
         twenty.loc["e"] = flat
         row = _table(twenty)
-        note = "left out: 1 with gaps; left out: 1 with one answer or score for all items"
+        note = "left out: 1 with gaps; left out: 1 with one score for all items"
         assert row["note"] == note
     assert row["agreement"] == pytest.approx(whole["agreement"])
 

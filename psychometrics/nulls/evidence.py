@@ -374,14 +374,9 @@ def profile_agreement(
     values = as_numbers("scores", scores, axes=2)
     number, items = values.shape
     if min(number, items) < 2:
-        raise ParameterError(
-            f"scores: a table of {number} by {items}; give at least two respondents, one in a row, "
-            "and two items."
-        )
+        raise ParameterError(f"scores: {number} by {items}; give two respondents and items.")
     if not np.isfinite(values).all():
         raise ParameterError("scores: some are missing; leave out these items or respondents.")
-    if draws is not None:
-        check_numbers(draws=draws)
     for name, groups in {"scales": scales, "cells": cells}.items():
         if groups is not None and (len(groups) != items or pd.isna(groups).any()):
             raise ParameterError(f"{name}: give a {name[:-1]} for each of the {items} items.")
@@ -403,6 +398,7 @@ def profile_agreement(
         result["within"] = _mean_product(unit - means)
 
     if draws is not None:
+        check_numbers(draws=draws)
         dealt = _deal_scores(unit, np.zeros(items), draws)
         result["null"] = np.quantile(dealt, 0.95)
         result["p"] = (1 + (dealt >= value - 1e-9).sum()) / (1 + draws)
@@ -421,21 +417,15 @@ def _unit_scores(values: np.ndarray, scales: pd.Series | None, names: pd.Index) 
 
     centred = values - values.mean(axis=1, keepdims=True)
     length = np.linalg.norm(centred, axis=1, keepdims=True)
-    is_flat = (length <= 1e-12 * size)[:, 0]  # rounding is all that is left
-    if is_flat.any():
-        raise ParameterError(
-            f"scores: respondent {names[is_flat][0]} gives all items one score; leave it out."
-        )
+    for name in names[(length <= 1e-12 * size)[:, 0]]:  # rounding is all that is left
+        raise ParameterError(f"scores: {name} gives all items one score; leave it out.")
 
-    unit: np.ndarray = centred / length
-    return unit
+    return np.asarray(centred / length)
 
 
 def _group_means(values: np.ndarray, groups: pd.Series) -> np.ndarray:
     """Return each respondent's mean over the items of an item's group, shape (R, items)."""
-    by_group = pd.DataFrame(values.T).groupby(np.asarray(groups))
-    means: np.ndarray = by_group.transform("mean").T.to_numpy()
-    return means
+    return np.asarray(pd.DataFrame(values.T).groupby(np.asarray(groups)).transform("mean")).T
 
 
 def _mean_product(vectors: np.ndarray) -> float:

@@ -81,9 +81,11 @@ def _agree(
         return {"respondents": 0, "note": "nobody answered"}
 
     keyed = keyed_items(items, questionnaire)
+    cells = pd.Series("", keyed.columns)  # alike for items of one scale and key
     for scale in questionnaire.scales:
-        of_scale = keyed_items(items, questionnaire, scale)
-        keyed[of_scale.columns] = of_scale
+        keys = questionnaire.keys(scale)
+        keyed[[*keys]] = keyed_items(items, questionnaire, scale)[[*keys]]
+        cells[[*keys]] += [f"{scale.id} {key:+d}, " for key in keys.values()]
 
     scores = keyed.groupby(level="respondent_id", sort=False).mean()
     if "run" in items:  # answers to items, whose ranges may differ
@@ -98,25 +100,15 @@ def _agree(
     if len(complete) < len(scores):
         notes.append(f"left out: {len(scores) - len(complete)} with gaps")
     if len(usable) < len(complete):
-        notes.append(
-            f"left out: {len(complete) - len(usable)} with one answer or score for all items"
-        )
+        notes.append(f"left out: {len(complete) - len(usable)} with one score for all items")
 
     row = {"respondents": len(usable), "items": scores.shape[1]}
     if len(usable) < 2:
-        notes.append("agreement needs two independent respondents")
-        return row | {"note": "; ".join(notes)}
+        return row | {"note": "; ".join([*notes, "agreement needs two independent respondents"])}
 
-    texts = {item.id: "" for item in questionnaire.items}  # alike for items of one scale and key
-    for scale in questionnaire.scales:
-        for name, key in questionnaire.keys(scale).items():
-            texts[name] += f"{scale.id} {key:+d}, "
-
-    cells = pd.Series(texts)[usable.columns]
     draws = _DRAWS if usable.size <= _LARGE else _FEWER_DRAWS
     result = profile_agreement(usable, cells=cells, draws=draws)
-    row |= {"agreement": result["value"], "null": result["null"], "p": result["p"]}
-    row |= result[["low", "high"]].to_dict()
+    row |= {"agreement": result["value"]} | result[["low", "high", "null", "p"]].to_dict()
     if cells.nunique() > 1:
         row |= {"scale_by_key": result["between"], "p_beyond": result["p_within"]}
         row["share"] = result["between"] / result["value"] if result["value"] > 0 else np.nan
