@@ -5,14 +5,12 @@ It reads the kept rows when the blocks of all bases are complete, and writes tab
 ``twin-tests.csv`` (comparisons by base), ``twin-over.csv`` (the same over bases),
 ``twin-decisions.csv`` (verdicts), ``twin-against.csv`` (what the plan counts against us),
 ``twin-held-out.csv`` (its statements about the held-out base), ``twin-sensitivity.csv`` (other
-forms, bases left out), ``twin-shares.csv`` and ``twin-between.csv`` (whose a score is). With
-``--interim`` it writes marked tables of levels and tests of the bases that are complete, but never
-of the held-out one. The plan's deviations say what was written after rows of MiniLM were read.
+forms, bases left out), ``twin-shares.csv`` and ``twin-between.csv`` (whose a score is). The plan's
+deviations say what was written after rows of MiniLM were read.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 
@@ -662,30 +660,24 @@ def levels(arms: Arms, untrained: Arms) -> pd.DataFrame:
 # --- tables
 
 
-def write(interim: bool = False) -> None:
-    """Write the tables of all complete bases, or an interim look at those that may be shown."""
-    complete = [base for base in twins.BLOCKS if is_complete(base)]
-    names = [base for base in complete if base != HELD_OUT] if interim else complete
-    if not interim and len(complete) < len(twins.BLOCKS):
-        lacking = ", ".join(sorted(set(twins.BLOCKS) - set(complete)))
-        raise ValueError(f"{lacking}: blocks are missing; train them, or use --interim.")
+def write() -> None:
+    """Write all tables, once the blocks of all bases are complete."""
+    if lacking := [base for base in twins.BLOCKS if not is_complete(base)]:
+        raise ValueError(f"{', '.join(lacking)}: blocks are missing; train them.")
 
-    arms = kept_arms(names)
-    mark = "interim-" if interim else ""
+    arms = kept_arms([*twins.BLOCKS])
     tests = pd.concat([by_base(arms), valence_tests(arms)], ignore_index=True)
-    _save(levels(arms, kept_arms(names, "untrained")), f"{mark}twin-levels")
-    _save(tests, f"{mark}twin-tests")
-    if not interim:
-        over = over_bases(tests)
-        shares, between = whose_scores(arms)
-        decided = decisions(over, shares[shares["without"] == ""])
-        _save(over, "twin-over")
-        _save(decided, "twin-decisions")
-        _save(counts_against_us(over), "twin-against")
-        _save(statements_on_held_out(arms), "twin-held-out")
-        _save(sensitivity(arms, tests), "twin-sensitivity")
-        _save(shares, "twin-shares")
-        _save(between, "twin-between")
+    over = over_bases(tests)
+    shares, between = whose_scores(arms)
+    _save(levels(arms, kept_arms([*twins.BLOCKS], "untrained")), "twin-levels")
+    _save(tests, "twin-tests")
+    _save(over, "twin-over")
+    _save(decisions(over, shares[shares["without"] == ""]), "twin-decisions")
+    _save(counts_against_us(over), "twin-against")
+    _save(statements_on_held_out(arms), "twin-held-out")
+    _save(sensitivity(arms, tests), "twin-sensitivity")
+    _save(shares, "twin-shares")
+    _save(between, "twin-between")
 
 
 def _save(table: pd.DataFrame, name: str) -> None:
@@ -695,11 +687,5 @@ def _save(table: pd.DataFrame, name: str) -> None:
     table.to_csv(path, index=False, float_format="%.6g", lineterminator="\n")
 
 
-def _main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--interim", action="store_true")
-    write(parser.parse_args().interim)
-
-
 if __name__ == "__main__":
-    _main()
+    write()
