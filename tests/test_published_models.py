@@ -64,7 +64,8 @@ def test_the_mean_of_all_pairs_is_the_agreement_and_of_two_kinds_their_differenc
     r, models = profiles @ profiles.T, pd.Series([*"abcdef"])
     everybody = np.full((6, 6), True)
     agreed = profile_agreement(scores, scales=cells)[["value", "low", "high"]]
-    assert mean_of_pairs(r, everybody, models).tolist() == pytest.approx(agreed.tolist())
+    of_pairs = mean_of_pairs(r, everybody, models).clip(-1 / 5)  # the least mean of six
+    assert of_pairs.tolist() == pytest.approx(agreed.tolist())
 
     first = np.arange(6) < 3
     alike = np.equal.outer(first, first)

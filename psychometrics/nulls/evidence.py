@@ -381,7 +381,7 @@ def profile_agreement(
         if groups is not None and (len(groups) != items or pd.isna(groups).any()):
             raise ParameterError(f"{name}: give a {name[:-1]} for each of the {items} items.")
 
-    unit = _unit_scores(values, scales, scores.index)
+    unit = _unit_scores(values, scales, pd.DataFrame(scores).index)
     total = unit.sum(axis=0)
     value = (total @ total - number) / (number * (number - 1))
     half = np.nan
