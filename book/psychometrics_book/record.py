@@ -94,7 +94,8 @@ def table(
     ----------
     frame : DataFrame
         A table of raw numbers and words, whose index has the labels of the rows. A default index is
-        left out.
+        left out. Two levels of columns, such as a group and ``value``, ``low`` or ``high``, become
+        one, in which the value has the name of its group.
     name : str
         A name that begins with ``tab-``, unique in the book.
     caption : str
@@ -350,7 +351,9 @@ def _is_default(index: pd.Index) -> bool:
 
 
 def _flat(column: object) -> str:
-    return " ".join(map(str, column)) if isinstance(column, tuple) else str(column)
+    if isinstance(column, tuple):
+        return " ".join(map(str, column)).removesuffix(" value")
+    return str(column)
 
 
 def _html(frame: pd.DataFrame, formats: dict[str, str]) -> str:
