@@ -144,11 +144,8 @@ def kept_arms(names: Sequence[str], head: str = "own") -> dict[tuple[str, str], 
 
 def is_complete(base: str) -> bool:
     """Return whether the rows of all planned members of a base are stored."""
-    kept = {
-        member
-        for study in (storage.SIX_BASES, storage.TWINS)
-        for member in storage.kept_members(base, study)
-    }
+    studies = (storage.SIX_BASES, storage.TWINS)
+    kept = {member for study in studies for member in storage.kept_members(base, study)}
     return set(twins.order(base)) <= kept
 
 
@@ -292,24 +289,19 @@ def by_base(arms: Arms, comparisons: Sequence[tuple] = COMPARISONS) -> pd.DataFr
                 compared.append(TRUE)
             taught = [arm for arm in compared if arm != "shuffled"]
             about = {"question": question, "statistic": statistic, "first": first, "second": second}
-            rows.append(
-                about
-                | {"base": base}
-                | compare(arms, base, statistic, first, second)
-                | {"learned": all(has_learned(arms[base, arm]) for arm in taught)}
-            )
+            about |= {"base": base} | compare(arms, base, statistic, first, second)
+            rows.append(about | {"learned": all(has_learned(arms[base, arm]) for arm in taught)})
 
     return pd.DataFrame(rows)
 
 
 def valence_of_items() -> pd.Series:
     """Return VADER's difference between premises with inverse and with source terms, by item."""
-    names = ASKED
-    table = frozen_heads.templates(tuple(names))[0]
+    table = frozen_heads.templates(tuple(ASKED))[0]
     cases = table.drop_duplicates(["item_id", "template", "polarity", "term"])
     scores = cases.assign(valence=cases["premise"].map(valence))
     means = scores.groupby(["item_id", "polarity"], sort=False)["valence"].mean().unstack()
-    items = [item.id for name in names for item in load_questionnaire(name).items]
+    items = [item.id for name in ASKED for item in load_questionnaire(name).items]
     return (means[-1] - means[1]).loc[items]
 
 
@@ -463,10 +455,9 @@ def counts_against_us(over: pd.DataFrame) -> pd.DataFrame:
 
 def statements_on_held_out(arms: Arms) -> pd.DataFrame:
     """Return the plan's statements about the held-out base, by their values on its blocks."""
-    a = {arm: agreement(rows) for (base, arm), rows in arms.items() if base == HELD_OUT}
-    s = {
-        arm: silhouettes(rows, "S").mean() for (base, arm), rows in arms.items() if base == HELD_OUT
-    }
+    members = {arm: rows for (base, arm), rows in arms.items() if base == HELD_OUT}
+    a = {arm: agreement(rows) for arm, rows in members.items()}
+    s = {arm: silhouettes(rows, "S").mean() for arm, rows in members.items()}
     rows = [
         ("A of true labels above .5", True, a[TRUE], a[TRUE] > 0.5),
         ("A of shuffled labels within .3 of 0", True, a["shuffled"], abs(a["shuffled"]) < 0.3),
@@ -626,8 +617,7 @@ def levels(arms: Arms, untrained: Arms) -> pd.DataFrame:
             rows.append(about | {"statistic": name} | result[["value", "low", "high"]].to_dict())
 
         for form in FORMS[1:]:
-            row = {"statistic": f"A, {form}", "value": agreement(table, form=form)}
-            rows.append(about | row)
+            rows.append(about | {"statistic": f"A, {form}", "value": agreement(table, form=form)})
 
         correlations = np.corrcoef(scores_of(table))[np.triu_indices(len(table), 1)]
         others = {"A without sign": np.abs(correlations).mean()}
@@ -642,11 +632,8 @@ def levels(arms: Arms, untrained: Arms) -> pd.DataFrame:
             value = agreement_between(arms[base, TRUE], table)
             rows.append(about | {"statistic": "A with true labels", "value": value})
 
-        for name in (
-            "S",
-            *(f"S {part}" for part in PARTS if part != "real"),
-            "S real less placebos",
-        ):
+        parts = [f"S {part}" for part in PARTS if part != "real"]
+        for name in ("S", *parts, "S real less placebos"):
             test = paired_test(silhouettes(table, name).to_numpy())
             ends = {end: test[end] for end in ("value", "low", "high")}
             rows.append(about | {"statistic": name} | ends)
