@@ -122,7 +122,7 @@ def test_what_counts_against_us_is_named_where_it_came(over):
     key = (over["question"] == "H1") & (over["statistic"] == "A") & (over["second"] == "teacher")
     close = over.assign(value=over["value"].where(~key, 0.14))
     assert twins_tests.counts_against_us(close).set_index("result")["came"][
-        "one impostor is enough"
+        "less than .15 above teacher"
     ]
 
 

@@ -70,7 +70,7 @@ COMPARISONS = (
 )
 """Hypothesis or secondary question, statistic, first arm, and the arm that is subtracted."""
 AGAINST = (
-    ("one impostor is enough", ("H1", "A", TRUE, "teacher"), "value", "below", 0.15),
+    ("less than .15 above teacher", ("H1", "A", TRUE, "teacher"), "value", "below", 0.15),
     ("no common target is needed", ("no common target", "A", "own teacher", ""),
      "low", "above", 0.15),
     *(
