@@ -34,6 +34,7 @@ from psychometrics.nulls.evidence import (
     resized,
 )
 from psychometrics.paths import data_dir
+from psychometrics.reports.five_tests import examine_answers
 from psychometrics.reports.populations import _with_intervals_over_bases, size_verdicts
 from psychometrics_book.studies.untrained import EXPECTED as SIGNS
 from psychometrics_book.studies.untrained import (
@@ -42,6 +43,7 @@ from psychometrics_book.studies.untrained import (
 )
 from recipes.null_populations import centred
 from tests.families import save_family
+from tests.test_scoring import own_questionnaire
 
 TWO = ("challenges", "gad7")
 EXPECTED = {TWO: 1}
@@ -420,11 +422,24 @@ def test_a_head_and_its_negative_disagree_and_two_respondents_have_no_interval()
         ([["low", "high"], ["low", "low"]], None, "scores"),
         ([[1, 2, 3], [3, 1, 2]], ["a", "b"], "scales"),
         ([[1, 2, 3], [3, 1, 2]], ["a", "a", None], "scales"),
+        ([[1, 2, 3], [3, 1, 2]], {"x": "a", "y": "a", "z": "b"}, "scales"),
     ],
 )
 def test_agreement_of_what_has_none_is_refused_with_the_argument_to_mend(scores, scales, names):
     with pytest.raises(ParameterError, match=names):
         profile_agreement(pd.DataFrame(scores), scales and pd.Series(scales))
+
+
+def test_a_respondent_that_occurs_twice_is_refused():
+    with pytest.raises(ParameterError, match="scores"):
+        profile_agreement(pd.DataFrame([[1, 2, 3], [3, 1, 2]], ["a", "a"]))
+
+
+def test_cells_belong_to_items_by_name_and_without_names_by_place():
+    scores = pd.DataFrame([[1, 2, 3, 4], [1, 2, 4, 3]], columns=[*"wxyz"])
+    by_place = profile_agreement(scores, cells=pd.Series([*"aabb"]), draws=99)
+    for cells in ([*"aabb"], pd.Series([*"bbaa"], [*"zyxw"])):
+        assert profile_agreement(scores, cells=cells, draws=99).equals(by_place)
 
 
 def test_agreement_is_split_into_parts_between_and_within_cells_with_exact_nulls():
@@ -514,6 +529,69 @@ def test_who_has_gaps_or_one_score_for_all_items_is_left_out_of_the_agreement_an
         note = "left out: 1 with gaps; left out: 1 with one score for all items"
         assert row["note"] == note
     assert row["agreement"] == pytest.approx(whole["agreement"])
+
+
+def test_a_respondent_with_one_answer_in_each_run_is_left_out_whatever_it_is(twenty):
+    two = pd.concat([twenty, twenty], keys=[1, 2])
+    two.loc[(1, "e")] = 4.0
+    two.loc[(2, "e")] = 5.0
+    items = two.rename_axis(["run", "respondent_id"]).reset_index()
+    items = items.melt(["run", "respondent_id"], None, "item_id", "score")
+    items = items.assign(questionnaire="ipip20", mode="options")
+    (row,) = pm.agreement.agreement_table(items, "ipip20").itertuples()
+    assert (row.respondents, row.note) == (4, "left out: 1 with one score for all items")
+
+
+@pytest.mark.parametrize("answers", ["to prompts", "to items"])
+def test_a_copy_of_a_model_is_no_respondent_but_people_may_answer_alike(twenty, answers):
+    twenty.loc[["d", "e"]] = twenty.loc[["a", "a"]].to_numpy() + 1e-7 * (answers == "to prompts")
+    items = twenty.rename_axis("respondent_id").reset_index().melt("respondent_id", None, "item_id")
+    items = items.rename(columns={"value": "score"}).assign(questionnaire="ipip20", mode="nli")
+    if answers == "to items":
+        items["run"] = 1
+
+    (row,) = pm.agreement.agreement_table(items, "ipip20").itertuples()
+    of_three = pm.agreement.agreement_table(items[items["respondent_id"] < "d"], "ipip20")
+    if answers == "to items":
+        assert (row.respondents, row.note) == (5, "")
+    else:
+        assert (row.respondents, row.note) == (3, "left out: 2 with the same scores as another")
+        assert row.agreement == of_three["agreement"].item()
+
+
+def test_the_same_answers_of_all_and_a_single_item_are_noted(twenty):
+    twenty[:] = twenty.loc[["a"] * 5].to_numpy()
+    assert _table(twenty)["note"] == "all gave the same answers"
+    one = own_questionnaire(
+        items=[{"id": "a", "text": "A"}], scales=[{"id": "s", "title": "S", "items": "all"}]
+    )
+    items = pd.DataFrame({"respondent_id": [*"xy"], "item_id": "a", "score": [1.0, 2.0]})
+    table = pm.agreement.agreement_table(items.assign(questionnaire="own", run=1), one)
+    assert table["note"].item() == "agreement needs two items"
+
+
+def _judge(**columns) -> str:
+    table = {"questionnaire": ["gad7", "placebo_weather"], "respondents": 3, "agreement": 0.6}
+    table |= {"null": 0.3, "low": 0.2, "p_beyond": np.nan} | columns
+    tables = {"agreement": pd.DataFrame(table), "scales": pd.DataFrame({"alpha": []})}
+    tables |= {"runs": pd.DataFrame(), "bias": pd.DataFrame()}
+    titles = {name: name for name in table["questionnaire"]}
+    *_, twin = examine_answers(tables, titles)
+    assert twin.name == "twin"
+    return twin.status
+
+
+def test_a_twin_test_is_open_in_doubt_and_placebos_have_no_say():
+    assert _judge() == "passed"
+    assert _judge(low=-0.1) == "open"
+    assert _judge(low=np.nan) == "passed"  # two respondents have no interval
+    assert _judge(p_beyond=0.2) == "open"
+    assert _judge(p_beyond=0.01) == "passed"
+    assert _judge(agreement=0.2) == "failed"
+    assert _judge(agreement=[0.6, 0.2]) == "passed"
+    assert _judge(agreement=[0.2, 0.6]) == "failed"
+    assert _judge(questionnaire=["placebo_defects", "placebo_weather"], agreement=0.2) == "failed"
+    assert _judge(questionnaire=["gad7", "phq9"], agreement=[0.6, 0.2]) == "open"
 
 
 def test_one_respondent_has_no_agreement_and_the_table_says_why(twenty):

@@ -334,10 +334,11 @@ def profile_agreement(
         one respondent. The unit of the scores does not matter. An item to which all respondents
         give the same score is an item that they agree about.
     scales : Series, optional
-        The scale of each item, in the order of the columns. Each respondent's scale means are then
-        removed first, so that only agreement within scales counts.
+        The scale of each item, by the items' names, or else in the order of the columns. Each
+        respondent's scale means are then removed first, so that only agreement within scales
+        counts.
     cells : Series, optional
-        The cell of each item, in the order of the columns.
+        The cell of each item, in the same form.
     draws : int, optional
         Number of permutations for the null, in which each respondent's scores are dealt anew to
         the items; by default there is no null.
@@ -354,8 +355,8 @@ def profile_agreement(
     Raises
     ------
     ParameterError
-        There are fewer than two respondents or items, a score is missing, a respondent gives all
-        items the same score, or there is not one scale or cell for each item.
+        There are fewer than two respondents or items, a score is missing, a respondent occurs twice
+        or gives all items the same score, or there is not one scale or cell for each item.
 
     References
     ----------
@@ -377,11 +378,15 @@ def profile_agreement(
         raise ParameterError(f"scores: {number} by {items}; give two respondents and items.")
     if not np.isfinite(values).all():
         raise ParameterError("scores: some are missing; leave out these items or respondents.")
-    for name, groups in {"scales": scales, "cells": cells}.items():
-        if groups is not None and (len(groups) != items or pd.isna(groups).any()):
-            raise ParameterError(f"{name}: give a {name[:-1]} for each of the {items} items.")
+    table = pd.DataFrame(scores)
+    if table.index.has_duplicates:
+        raise ParameterError("scores: a respondent occurs twice; average its runs.")
 
-    unit = _unit_scores(values, scales, pd.DataFrame(scores).index)
+    scales, cells = (
+        _groups_of_items(name, groups, table.columns)
+        for name, groups in {"scale": scales, "cell": cells}.items()
+    )
+    unit = _unit_scores(values, scales, table.index)
     total = unit.sum(axis=0)
     value = (total @ total - number) / (number * (number - 1))
     half = np.nan
@@ -409,7 +414,20 @@ def profile_agreement(
     return pd.Series(result)
 
 
-def _unit_scores(values: np.ndarray, scales: pd.Series | None, names: pd.Index) -> np.ndarray:
+def _groups_of_items(name: str, groups: pd.Series | None, items: pd.Index) -> np.ndarray | None:
+    """Return the group of each item, by the items' names or else in their order."""
+    if groups is None:
+        return None
+
+    groups = pd.Series(groups)
+    if not isinstance(groups.index, pd.RangeIndex):
+        groups = groups.reindex(items)
+    if len(groups) != len(items) or groups.isna().any():
+        raise ParameterError(f"{name}s: give a {name} for each of the {len(items)} items.")
+    return groups.to_numpy()
+
+
+def _unit_scores(values: np.ndarray, scales: np.ndarray | None, names: pd.Index) -> np.ndarray:
     """Return scores without scale means, centred and scaled to length 1 for each respondent."""
     size = np.abs(values).max(axis=1, keepdims=True)
     if scales is not None:
@@ -423,9 +441,9 @@ def _unit_scores(values: np.ndarray, scales: pd.Series | None, names: pd.Index) 
     return np.asarray(centred / length)
 
 
-def _group_means(values: np.ndarray, groups: pd.Series) -> np.ndarray:
+def _group_means(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
     """Return each respondent's mean over the items of an item's group, shape (R, items)."""
-    return np.asarray(pd.DataFrame(values.T).groupby(np.asarray(groups)).transform("mean")).T
+    return np.asarray(pd.DataFrame(values.T).groupby(groups).transform("mean")).T
 
 
 def _mean_product(vectors: np.ndarray) -> float:
@@ -435,10 +453,10 @@ def _mean_product(vectors: np.ndarray) -> float:
     return float((total @ total - (vectors**2).sum()) / (number * (number - 1)))
 
 
-def _deal_scores(unit: np.ndarray, groups: pd.Series | np.ndarray, draws: int) -> np.ndarray:
+def _deal_scores(unit: np.ndarray, groups: np.ndarray, draws: int) -> np.ndarray:
     """Return the agreement after dealing each respondent's scores anew within groups of items."""
     rng = np.random.default_rng(0)
-    places = [np.flatnonzero(np.asarray(groups) == group) for group in pd.unique(groups)]
+    places = [np.flatnonzero(groups == group) for group in pd.unique(groups)]
     agreement = np.empty(draws)
     dealt = unit.copy()
     for draw in range(draws):

@@ -47,11 +47,11 @@ def agreement_table(
         null, p``, from :func:`psychometrics.nulls.evidence.profile_agreement` of item scores with
         the keys of their scales (of the last one, if an item belongs to several);
         ``scale_by_key``, the part of the agreement that lies between items of different scales or
-        keys, and ``share``, that part divided by the agreement, if it is positive; ``p_beyond``, of
-        the rest; ``with_others``, the named respondent's mean correlation with the others, and
-        ``null_with_others``, the 95 % point of it if only this respondent's scores are dealt anew;
-        and ``note``, which says who was left out or why there is no agreement. The parts are
-        missing if all items belong to one scale and are keyed alike.
+        keys, and ``share``, from 0 to 1, that part divided by the agreement, if it is positive;
+        ``p_beyond``, of the rest; ``with_others``, the named respondent's mean correlation with the
+        others, and ``null_with_others``, the 95 % point of it if only this respondent's scores are
+        dealt anew; and ``note``, which says who was left out or why there is no agreement. The
+        parts are missing if all items belong to one scale and are keyed alike.
 
     Examples
     --------
@@ -92,15 +92,25 @@ def _agree(
         low, high = np.array([questionnaire.ends(name) for name in scores.columns]).T
         scores = (scores - low) / (high - low)
 
+    if scores.shape[1] < 2:
+        return {"respondents": len(scores), "items": 1, "note": "agreement needs two items"}
+
     complete = scores.dropna()
-    answers = items.groupby("respondent_id")["score"].agg(["min", "max"]).loc[complete.index]
-    spread = np.minimum(np.ptp(complete, axis=1), answers["max"] - answers["min"])
+    answers = items.groupby(["respondent_id", "item_id"])["score"].mean().unstack()
+    spread = np.minimum(np.ptp(complete, axis=1), np.ptp(answers.loc[complete.index], axis=1))
     usable = complete[spread > 1e-9 * complete.abs().max(axis=1)]
+    is_copy = usable.round(4).duplicated()
     notes = []
     if len(complete) < len(scores):
         notes.append(f"left out: {len(scores) - len(complete)} with gaps")
     if len(usable) < len(complete):
         notes.append(f"left out: {len(complete) - len(usable)} with one score for all items")
+
+    if is_copy.any() and "run" not in items:  # answers to prompts: the same model twice
+        notes.append(f"left out: {is_copy.sum()} with the same scores as another")
+        usable = usable[~is_copy]
+    elif is_copy.sum() == len(usable) - 1 > 0:
+        notes.append("all gave the same answers")
 
     row = {"respondents": len(usable), "items": scores.shape[1]}
     if len(usable) < 2:
@@ -111,7 +121,8 @@ def _agree(
     row |= {"agreement": result["value"]} | result[["low", "high", "null", "p"]].to_dict()
     if cells.nunique() > 1:
         row |= {"scale_by_key": result["between"], "p_beyond": result["p_within"]}
-        row["share"] = result["between"] / result["value"] if result["value"] > 0 else np.nan
+        share = result["between"] / result["value"] if result["value"] > 0 else np.nan
+        row["share"] = np.clip(share, 0, 1)
 
     if respondent in usable.index:
         profiles = stats.zscore(usable.to_numpy(), axis=1)

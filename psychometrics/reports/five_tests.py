@@ -6,7 +6,7 @@ not done says which command does it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pandas as pd
 
@@ -57,21 +57,28 @@ def examine_model(assessment: Assessment) -> list[NamedTest]:
         impostor = _test("dealt answers", status, results, command)
         turned = _turned_options(assessment)
 
-    twin = _test("no twin", "not done", (), assessment.command(against="TWIN"))
-    agreement = pd.DataFrame({"with_others": []})
+    twin = None
     if assessment.agreement is not None and "with_others" in assessment.agreement:
-        agreement = assessment.agreement.dropna(subset="with_others")
-    if len(agreement):
-        titles = agreement["questionnaire"].map(assessment.short_title)
-        agreement = agreement.assign(title=titles, others=agreement["respondents"] - 1)
-        repeats = agreement["with_others"] > agreement["null_with_others"]
-        twin = _test("twins", _passed(repeats), _lines("twins", agreement))
+        twin = _test_twins("twins", assessment.agreement, "with_others", assessment.short_title)
+
+    twin = twin or _test("no twin", "not done", (), assessment.command(against="TWIN"))
 
     return [impostor, _weather(assessment), _ten_runs(assessment), turned, twin]
 
 
-def examine_models(assessments: Mapping[str, Assessment]) -> list[NamedTest]:
-    """Return the five tests of several models, with a result for each model."""
+def examine_models(
+    assessments: Mapping[str, Assessment], agreement: pd.DataFrame | None = None
+) -> list[NamedTest]:
+    """Return the five tests of several models, with a result for each model.
+
+    Parameters
+    ----------
+    assessments : mapping of str to Assessment
+        Assessments by the names of the models.
+    agreement : DataFrame, optional
+        The models' agreement with one another, on which the twin test then rests; by default, it
+        rests on each model's own.
+    """
     by_model = {name: examine_model(each) for name, each in assessments.items()}
     merged = []
     for tests in zip(*by_model.values(), strict=True):
@@ -91,6 +98,9 @@ def examine_models(assessments: Mapping[str, Assessment]) -> list[NamedTest]:
 
         merged.append(worst.model_copy(update={"results": lines}))
 
+    if agreement is not None:
+        (first, *_) = assessments.values()
+        merged[-1] = _test_respondents(agreement, first.short_title)
     return merged
 
 
@@ -352,14 +362,34 @@ def examine_answers(
         repeated = repeated.assign(worth=worth.where(repeated["effective"].notna(), ""))
         runs = _test("runs in a file", "passed", _lines("runs in a file", repeated))
 
-    twin = _test("single respondent", "not done")
-    agreement = tables["agreement"].dropna(subset="agreement")
-    if len(agreement):
-        agreement = agreement.assign(title=agreement["questionnaire"].map(titles))
-        repeats = agreement["agreement"] > agreement["null"]
-        twin = _test("respondents", _passed(repeats), _lines("respondents", agreement))
-
+    twin = _test_respondents(tables["agreement"], titles.__getitem__)
     return [impostor, weather, runs, _turned_answers(tables["bias"]), twin]
+
+
+def _test_respondents(agreement: pd.DataFrame, title: Callable[[str], str]) -> NamedTest:
+    """Test whether respondents agree with one another."""
+    test = _test_twins("respondents", agreement, "agreement", title)
+    return test or _test("single respondent", "not done")
+
+
+def _test_twins(
+    case: str, agreement: pd.DataFrame, value: str, title: Callable[[str], str]
+) -> NamedTest | None:
+    """Test whether an agreement exceeds its null; placebos, if not asked alone, have no say."""
+    rows = agreement.dropna(subset=value)
+    if rows.empty:
+        return None
+
+    others = rows["respondents"].map(lambda n: "1 other" if n == 2 else f"{n - 1} others")
+    rows = rows.assign(title=rows["questionnaire"].map(title), others=others)
+    is_placebo = rows["questionnaire"].str.contains("placebo")
+    judged = rows[~is_placebo | is_placebo.all()]
+    repeats = judged[value] > judged["null" if value == "agreement" else f"null_{value}"]
+    in_doubt = (judged["low"] <= 0) | (judged["p_beyond"] > 0.05)
+    status = "failed"
+    if repeats.any():
+        status = "open" if (in_doubt | ~repeats).any() else "passed"
+    return _test(case, status, _lines(case, rows))
 
 
 def _passed(results: pd.Series) -> str:

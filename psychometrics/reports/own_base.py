@@ -28,6 +28,7 @@ _HEAD = "classifier.weight"
 _HEADS = 99
 _ENDS = {"": "value", " low": "low", " high": "high"}
 _NEAREST = 3  # number of the study's bases shown with a model
+_DEPTHS = {"embedded": 6, SMOLLM2: 30}  # of whole bases, in layers
 _SENTENCE = "The students' exam wasn't easy, but they passed it in 2026!"
 
 
@@ -179,6 +180,30 @@ def equal_member(model: str) -> str | None:
                     return str(name)
 
     return None
+
+
+def keep_possible_twins(rivals: pd.DataFrame, base: UntouchedBase) -> pd.DataFrame:
+    """Leave out embedded members that were trained from another base, or at another depth.
+
+    Parameters
+    ----------
+    rivals : DataFrame
+        ``respondent_id``; respondents that are not embedded members stay.
+    base : UntouchedBase
+        The base of the model whose twins are wanted.
+
+    Examples
+    --------
+    >>> names = ["minilm-snli-l3-s17", "minilm-snli-l6-s3", "mine"]
+    >>> rivals = pd.DataFrame({"respondent_id": names})
+    >>> keep_possible_twins(rivals, UntouchedBase("embedded", 6))["respondent_id"].tolist()
+    ['minilm-snli-l6-s3', 'mine']
+    """
+    names = list(rivals.get("respondent_id", []))
+    known = pd.DataFrame(untouched_bases(names))
+    depth = base.layers or _DEPTHS.get(base.base)
+    is_twin = base.is_own & (known["base"] == base.base) & (known["layers"] == depth)
+    return rivals[(is_twin | known["layers"].isna()).to_numpy()]
 
 
 def _substitute(problem: str) -> UntouchedBase:

@@ -40,6 +40,7 @@ from .own_base import (
     _study_bases,
     _substitute,
     equal_member,
+    keep_possible_twins,
     untouched_base,
 )
 from .rules import (
@@ -155,7 +156,8 @@ def assess(
 
             assessment = _assess_items(identity, loaded, answers, rivals, control_answers, failures)
 
-    everybody = pd.concat([assessment.items, rivals], ignore_index=True)
+    twins = rivals if assessment.base is None else keep_possible_twins(rivals, assessment.base)
+    everybody = pd.concat([assessment.items, twins], ignore_index=True)
     agreement = agreement_table(everybody, loaded, identity.respondent_id)
     texts = _describe_asking(identity, loaded, answers, conditions, assessment.controls)
     if assessment.base is not None:
