@@ -24,9 +24,14 @@ _GENERIC = {"", "q", "i", "v", "x", "item", "items", "question", "questions", "v
             "frage", "pregunta", "sq"}  # fmt: skip
 _MISSING = {"", "na", "nan", "n/a", "none", "null", ".", "-", "<na>", "#n/a"}
 _TRUTH = {"true": "yes", "false": "no"}
-_MINUS = re.compile(r"[−–—‒﹣－](?=\d)")  # variants from word processors and some locales
-# A comma before three digits may separate thousands, so it is not read as a decimal sign.
-_NUMBER = re.compile(r"[(\[]?([-+]?\d+(?:\.\d+|,\d{1,2})?(?:e[-+]?\d+)?)[)\].:]*", re.IGNORECASE)
+# variants of the minus sign from word processors and some locales
+_MINUS = re.compile(r"[-−–—‒‐﹣－]\s*(?=\.?\d)")
+# A comma before three digits may separate thousands, so it is not read as a decimal sign. A stop
+# after decimals belongs to a date, such as 01.02.
+_NUMBER = re.compile(
+    r"[(\[]?([-+]?(?=[.,]?\d)\d*(?:(?:\.\d+|,\d{1,2})(?![)\]]*[.:]))?(?:e[-+]?\d+)?)[)\].:]*",
+    re.IGNORECASE,
+)
 # A number or a letter before a label, without a range such as 2-3 times or letters such as n.a.
 _MARKER = re.compile(
     r"[(\[]?(?:(?:\d{1,4}|[A-Z])\s*[)\]:=]+\s*|\d{1,4}\s+(?=[(\[])"
@@ -161,6 +166,8 @@ class _ItemNames:
         The ids, in the questionnaire's order.
     options : dict of str to OptionNames
         The names of each item's options.
+    reverse_keyed : set of str
+        The items with a negative key in any scale.
 
     Examples
     --------
@@ -182,6 +189,8 @@ class _ItemNames:
         ]
         self._lookup = _Lookup(names, _plain_name)
         self._names = {_plain_name(questionnaire.id), _plain_name(questionnaire.short_title)}
+        keys = [questionnaire.keys(scale) for scale in questionnaire.scales or (None,)]
+        self.reverse_keyed = {item for signs in keys for item, key in signs.items() if key < 0}
         self._titles = self._names | {re.sub(r"\d+$", "", name) for name in self._names}
 
     def find(self, name: object) -> str | None:
@@ -217,7 +226,16 @@ class _ItemNames:
         if not items:
             titled = {title + word for title in self._titles for word in _GENERIC}
             series = self._find_series(titled, groups)
-            return (self._find_series(_GENERIC, groups) or {}) if series is None else series
+            if series is None:
+                series = self._find_series(_GENERIC, groups) or {}
+                # I1 to I7 may be items of insomnia if G1 to G7 are items of something else
+                letter = next((x for x in "ivxq" if series.keys() <= groups.get(x, {}).keys()), "")
+                for stem in groups.keys() - _GENERIC if letter else ():
+                    numbers = {*groups[stem].values()}
+                    is_long = numbers == {*range(1, max(len(series), len(numbers)) + 1)}
+                    if is_long and stem.isalpha() and (len(stem) == 1 or letter != "q"):
+                        return {}
+            return series
 
         for group in groups.values():
             lowest = min(group, key=group.__getitem__)
@@ -272,7 +290,10 @@ class _ItemNames:
         return max(named, key=len, default=self.described(name))  # tea_1 is part of tea_1_b
 
     def described(self, text: object) -> str | None:
-        """Return the one item whose text is in brackets or anywhere in a column's description."""
+        """Return the one item whose text is in a column's description.
+
+        The text is in brackets, or anywhere, or at the end, where it may be cut off after 15 signs.
+        """
         bracketed = {
             self.find(text_in_brackets) for text_in_brackets in _BRACKETED.findall(str(text))
         } - {None}
@@ -285,6 +306,12 @@ class _ItemNames:
             has_blanks = words.lower() != words.upper()  # some scripts have none between words
             if (words if has_blanks else words.strip()) in words_of_text:
                 inside.append(item)
+
+        if not inside:
+            for item, words in self._texts.items():
+                start = words_of_text.rfind(words[:16])
+                if start >= 0 and words.startswith(words_of_text[start:].rstrip()):
+                    inside.append(item)
 
         # a short item's text may be part of a longer item's
         inside = [
@@ -377,7 +404,10 @@ class _OptionNames:
     def _read_text(self, text: str) -> _Cell:
         number = _NUMBER.fullmatch(_MINUS.sub("-", text))
         if number:
-            return _Cell("number", float(number[1].replace(",", ".")))
+            value = float(number[1].replace(",", "."))
+            # a spreadsheet may write -2 as (2)
+            is_doubtful = text.startswith("(") and number[1].isdigit() and min(self.values) < 0
+            return _Cell("unreadable") if is_doubtful and value else _Cell("number", value)
 
         value = self.label(text)
         if value is not None:

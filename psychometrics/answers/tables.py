@@ -373,7 +373,11 @@ def _json_table(path: Path) -> _AnswerTable:
         fields.get("response", fields.get("result", "")), dict | None
     ):
         kind = "a batch's output"
-        rows = _batch_rows([row for _, row in numbered])
+        numbered = [(n, row) for n, line in numbered for row in _batch_rows(line)]
+        rows = [row for _, row in numbered]
+        models = {row["model"] for row in rows} - {None}
+        if len(models) == 1:  # errors do not name the model
+            rows = [row | {"model": next(iter(models))} for row in rows]
     else:
         kind = ""
         rows = [row for _, row in numbered]
@@ -503,30 +507,24 @@ def _log_likelihood(response: Any) -> float | None:
     return None if score > 0 else float(score)
 
 
-def _batch_rows(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the replies in a batch's output, all with its model, which errors do not name.
+def _batch_rows(line: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a row for each reply in a line of a batch's output; several are numbered as runs.
 
     A row has the text of a reply; a refusal has a status instead.
     """
+    reply = _first_object(line.get("response"), line.get("result"))
+    body = _first_object(reply.get("body"), reply.get("message"))
+    choices = body.get("choices") or [body]
     rows = []
-    for line in lines:
-        reply = _first_object(line.get("response"), line.get("result"))
-        body = _first_object(reply.get("body"), reply.get("message"))
-        text, reason = read_message(_first_object(*(body.get("choices") or [body])))
+    for number, choice in enumerate(choices, start=1):
+        text, reason = read_message(_first_object(choice))
         refuses = ENDED_WITHOUT_ANSWER.get((reason or "").lower()) == "refused"
         refuses = refuses or is_filtered(body) or is_filtered(line)
-        rows.append(
-            {
-                "custom_id": line.get("custom_id"),
-                "model": body.get("model"),
-                "response": None if refuses else text or None,
-                "status": "refused" if refuses else None,
-            }
-        )
+        row = {"custom_id": line.get("custom_id"), "model": body.get("model")}
+        row |= {"response": None if refuses else text or None}
+        row |= {"status": "refused" if refuses else None}
+        rows.append(row | ({"run": number} if len(choices) > 1 else {}))
 
-    models = {row["model"] for row in rows} - {None}
-    if len(models) == 1:
-        rows = [row | {"model": next(iter(models))} for row in rows]
     return rows
 
 
@@ -585,7 +583,8 @@ def _tidy_headers(table: _AnswerTable) -> _AnswerTable:
 
     for name in names:
         kind = cells[name].dtype
-        if pd.api.types.is_object_dtype(kind) or pd.api.types.is_bool_dtype(kind):
+        is_sparse = isinstance(kind, pd.SparseDtype)
+        if is_sparse or pd.api.types.is_object_dtype(kind) or pd.api.types.is_bool_dtype(kind):
             cells[name] = cells[name].astype(object).map(_flatten)
 
     table.texts = {str(name).strip(): text for name, text in table.texts.items()}
