@@ -675,6 +675,12 @@ def test_texts_that_are_cut_off_name_their_items(length, before, tmp_path):
     pyreadstat.write_sav(frame, str(path), column_labels=labels)
     assert list(_values(_read(path)).values()) == [ROWS["a"][::-1]]
 
+    # a recoded copy is not needed
+    labels = [*TEXTS, TEXTS[0] + " (recoded)"]
+    frame = pd.DataFrame([ROWS["a"] + [3]], columns=[*ITEMS, "new"])
+    pyreadstat.write_sav(frame, str(path), column_labels=labels)
+    assert list(_values(_read(path)).values()) == [ROWS["a"]]
+
     names = _ItemNames(GAD)
     assert names.described("Feeling ner") is None
     assert names.described("Feeling nervous, anxious or sad") is None
@@ -737,3 +743,14 @@ def test_sparse_columns_are_read_as_dense_ones():
         **{name: pd.arrays.SparseArray(table[name].astype(int)) for name in ITEMS}
     )
     assert _values(_read(sparse)) == ROWS
+
+
+def test_a_questionnaire_of_many_items_is_read():
+    items = tuple(
+        GAD.items[0].model_copy(update={"id": f"long_{n}", "text": f"Statement {n}x"})
+        for n in range(1, 301)
+    )
+    long = GAD.model_copy(update={"id": "long", "items": items, "scales": ()})
+    rows = [[n % 4 for n in range(300)], [0] * 300]
+    answers = _read(_table(rows, [item.id for item in items]), long)
+    assert _values(answers) == {"a": rows[0], "b": rows[1]}

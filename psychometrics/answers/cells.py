@@ -84,14 +84,12 @@ class _CellReader:
         highest = {item: max(options.values) for item, options in self.options.items()}
         low = answers["item_id"].map(lowest)
         high = answers["item_id"].map(highest)
-        answers = answers.assign(value=values, status="ok", lowest_option=low, highest_option=high)
+        answers = answers.assign(value=values, lowest_option=low, highest_option=high)
         is_number = self._translate(answers, kinds, notes)
         outside = is_number & ~answers["value"].between(low, high)
-
-        answers.loc[kinds == "missing", "status"] = "missing"
-        answers.loc[~(is_number | np.isin(kinds, ["missing", "value"])), "status"] = "unreadable"
-        answers.loc[kinds == "refused", "status"] = "refused"
-        answers.loc[outside, "status"] = "out_of_range"
+        is_status = [outside, is_number, *(kinds == k for k in ("value", "missing", "refused"))]
+        statuses = ["out_of_range", "ok", "ok", "missing", "refused"]
+        answers["status"] = np.select(is_status, statuses, "unreadable")
         if "given_status" in answers:  # the status in a table that this package wrote
             lost = (answers["status"] == "missing") & answers["given_status"].isin(UNANSWERED)
             answers.loc[lost, "status"] = answers.loc[lost, "given_status"]
@@ -109,10 +107,8 @@ class _CellReader:
         if answer.kind == "unreadable" and self.may_be_replies:
             questions = [self.questionnaire.item(item)]
             ((status, value),) = parse_reply(str(cell), self.questionnaire, questions)
-            if status == "ok":
-                return answer._replace(kind="value", value=value)
-            if status == "refused":
-                return answer._replace(kind="refused")
+            kinds = {"ok": "value", "refused": "refused"}
+            return _Cell(kinds.get(status, "unreadable"), value)
 
         return answer
 
@@ -245,12 +241,10 @@ class _CellReader:
             groups = list(rows.groupby(rows["cell"].map(shown), sort=False))
             for text, group in groups[:_EXAMPLES]:
                 row = group.iloc[0]
-                if status == "out_of_range":
-                    low, high = row[["lowest_option", "highest_option"]]
-                    reason = f"is not from {low:g} to {high:g}"
-                elif status == "refused":
+                reason = "is not from {lowest_option:g} to {highest_option:g}".format(**row)
+                if status == "refused":
                     reason = "refuses"
-                else:
+                elif status == "unreadable":
                     nearest = self.options[row["item_id"]].nearest(text)
                     reason = "is not an option" + (f"; is it '{nearest}'?" if nearest else "")
 

@@ -230,10 +230,11 @@ class _ItemNames:
                 series = self._find_series(_GENERIC, groups) or {}
                 # I1 to I7 may be items of insomnia if G1 to G7 are items of something else
                 letter = next((x for x in "ivxq" if series.keys() <= groups.get(x, {}).keys()), "")
-                for stem in groups.keys() - _GENERIC if letter else ():
-                    numbers = {*groups[stem].values()}
-                    is_long = numbers == {*range(1, max(len(series), len(numbers)) + 1)}
-                    if is_long and stem.isalpha() and (len(stem) == 1 or letter != "q"):
+                rivals = [stem for stem in groups.keys() - _GENERIC if stem.isalpha()]
+                for stem in rivals if letter else ():
+                    places = range(1, max(len(series), len(groups[stem])) + 1)
+                    is_alike = len(stem) == 1 or letter != "q"
+                    if is_alike and {*groups[stem].values()} == {*places}:
                         return {}
             return series
 
@@ -270,10 +271,6 @@ class _ItemNames:
         if not series:
             return None
         return series[0] if len(series) == 1 else {}
-
-    def is_numbered(self, name: object) -> bool:
-        """Return whether a name is a number, alone or after a word like *question*."""
-        return bool(_numbered_names([name]).keys() & _GENERIC)
 
     def is_total(self, name: object) -> bool:
         """Return whether a name is the questionnaire's own, which a column of totals may have."""

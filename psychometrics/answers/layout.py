@@ -22,12 +22,14 @@ What do labels mean?         Labels of all numbers of a column that are    ``num
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ..data import text_table
 from ..exceptions import ParameterError
@@ -67,7 +69,6 @@ _FOOTER = re.compile(
     re.IGNORECASE,
 )
 _EXTREME = re.compile(r"\bm(?:[ií]n|[aá]x)(?:im\w*)?\b", re.IGNORECASE)
-_LAST = 6  # rows at the end that may be below the answers
 _IMPORT_ID = '{"importid"'  # begins a cell in the third row of a Qualtrics export
 _BY_TABLE = "name a table with the headers column,item_id in the setting columns"
 
@@ -203,6 +204,10 @@ class _LayoutReader:
             self.notes.add("unnamed", text, len(unnamed))
             answers = answers[is_named]
 
+        if self.left_out:
+            text = f"columns left out: {listed(self.left_out)}"
+            self.notes.add("columns", text, len(self.left_out))
+
         conditions = tuple(self.conditions)
         return _Layout(answers, conditions, self.repeats_are_runs, self.has_runs, marked)
 
@@ -254,15 +259,14 @@ class _LayoutReader:
                 self.table.texts |= texts
                 is_kept[row] = False
 
-        if not is_kept.all():
-            count = int((~is_kept).sum())
-            text = f"{several(count, 'row')} with headers or items' texts left out"
-            self.notes.add("rows", text, count)
-            self._keep_rows(is_kept)
+        self._keep_rows(is_kept, "with headers or items' texts")
 
-    def _keep_rows(self, is_kept: Iterable[bool]) -> None:
-        self.table.cells = self.table.cells[list(is_kept)].reset_index(drop=True)
-        self.table.rows = [row for row, keep in zip(self.table.rows, is_kept, strict=True) if keep]
+    def _keep_rows(self, is_kept: NDArray[np.bool_], description: str) -> None:
+        count = int((~is_kept).sum())
+        if count:
+            self.notes.add("rows", f"{several(count, 'row')} {description} left out", count)
+            self.table.cells = self.table.cells[is_kept].reset_index(drop=True)
+            self.table.rows = [*np.array(self.table.rows, dtype=object)[is_kept]]
 
     def _refuse_footer(self, wide: dict[str, str], is_named: pd.Series) -> None:
         """Refuse a last row with a label such as *Mean* or with statistics of the rows above it.
@@ -272,32 +276,21 @@ class _LayoutReader:
         """
         cells = self.table.cells
         options = {header: self.names.options[item] for header, item in wide.items()}
-        numbers = cells[[*wide]].apply(
-            lambda column: column.map(
-                {c: options[column.name].read(c).value for c in column.unique()}
-            )
-        )
+        values = {h: {c: o.read(c).value for c in cells[h].unique()} for h, o in options.items()}
+        numbers = pd.DataFrame({header: cells[header].map(values[header]) for header in wide})
         numbers = numbers.apply(pd.to_numeric, errors="coerce")
-        is_odd = numbers.notna() & ~numbers.apply(lambda c: c.isin(options[c.name].values))
-        start = max(1, len(cells) - _LAST)
+        is_odd = numbers.notna() & ~numbers.isin({h: o.values for h, o in options.items()})
 
-        for end in range(start, len(cells)):
+        for end in range(max(1, len(cells) - 6), len(cells)):
             above, row = numbers[:end], numbers.iloc[end]
-            texts = [
-                cell
-                for header, cell in cells.iloc[end].items()
-                if isinstance(cell, str) and pd.isna(row.get(header))
-                if cell not in cells[header][:start].array
-            ]
-            has_label = any(_FOOTER.fullmatch(text.strip()) for text in texts)
-            statistics = [above.mean(), above.sum(), above.std()]
-            is_new = (is_odd.iloc[end] & ~is_odd[:end].any()).any()
-            if any(map(_EXTREME.search, texts)):
-                statistics = [above.min(), above.max()]
-                is_new = True
-
+            texts = [str(c).strip() for h, c in cells.iloc[end].items() if pd.isna(row.get(h))]
+            labels = [*filter(_FOOTER.fullmatch, texts)]
+            is_label = any(not cells[:end].isin([label]).any(axis=None) for label in labels)
+            is_extreme = any(map(_EXTREME.search, texts))
+            is_new = is_extreme or (is_odd.iloc[end] & ~is_odd[:end].any()).any()
+            statistics = (above.mean(), above.sum(), above.std(), above.min(), above.max())
             is_equal = any(((s - row).abs() < 0.051)[row.notna()].all() for s in statistics)
-            if is_named[end] and (has_label or (is_new and is_equal)):
+            if is_named[end] and (is_label or (is_new and is_equal)):
                 raise ParameterError(
                     f"{self.place}, {self.table.rows[end]}: may be a row below the answers, such "
                     "as their means, or a respondent; delete the row, or move the respondent up."
@@ -309,18 +302,14 @@ class _LayoutReader:
             return
 
         titles = {_plain_name(self.questionnaire.id), _plain_name(self.questionnaire.short_title)}
-        is_kept = self.table.cells["questionnaire"].map(_plain_name).isin(titles)
-        count = int((~is_kept).sum())
+        is_kept = self.table.cells["questionnaire"].map(_plain_name).isin(titles).to_numpy()
         if not is_kept.any():
             titles_of_others = listed(self.table.cells["questionnaire"].unique().tolist(), 3)
             raise ParameterError(
                 f"{self.place}, column questionnaire: the answers are to {titles_of_others}, not "
                 f"to {self.questionnaire.id}; name the questionnaire that was answered."
             )
-        if count:
-            text = f"{count:,} rows are about other questionnaires and are left out"
-            self.notes.add("rows", text, count)
-            self._keep_rows(is_kept)
+        self._keep_rows(is_kept, "about other questionnaires")
 
     def _long_columns(self) -> _Long | None:
         """Return the columns of items and of values, and a mapping from the cells to the items.
@@ -357,7 +346,8 @@ class _LayoutReader:
         names = self.table.cells[best].map(items)
         for column in rivals if not self.settings["item"] else ():
             texts = self.table.cells[column]
-            others = texts.map({text: self.names.find(text) for text in texts.dropna().unique()})
+            distinct = texts.dropna().unique()[:1000]  # items have few names
+            others = texts.map({text: self.names.find(text) for text in distinct})
             if others.nunique() > 1 and (others != names)[others.notna() & names.notna()].any():
                 raise ParameterError(
                     f"{self.place}: the columns {best} and {column} name different items; set item "
@@ -417,9 +407,9 @@ class _LayoutReader:
 
         # A single question about something else may have a number, too.
         is_lone = len(wide) == 1 < len(self.names.ids) and not described
-        if is_lone and self.names.is_numbered(*wide):
+        if is_lone and _numbered_names(wide).keys() & _GENERIC:
             return {}, ()
-        return wide, tuple(marked)
+        return wide, tuple(name for name in wide if name in marked)
 
     def _named_columns(self, headers: list[str]) -> dict[str, str]:
         """Map headers to items by the setting ``columns``."""
@@ -507,7 +497,13 @@ class _LayoutReader:
         rows["run"] = self._join_names(runs) if runs else "1"
         used = {*taken, *respondents, *runs}
         self.conditions = self.settings["conditions"] or self._find_common(_CONDITIONS, used)
-        self._add_columns(rows, used)
+        for name in self.conditions:
+            if name in COLUMNS:
+                raise ParameterError(f"conditions: '{name}' is a reserved name; rename the column.")
+            rows[name] = cells[name]
+        for name in {"mode", "status"} & {*cells} - used:  # in a table that this package wrote
+            rows[f"given_{name}"] = cells[name]
+
         used_or_own = {*used, *self.conditions, "questionnaire", "mode", "status"}
         is_model = bool(respondents) and _plain_name(respondents[0]) in map(_plain_name, _MODELS)
         is_doubtful = is_model and not self.settings["respondent"]
@@ -523,17 +519,6 @@ class _LayoutReader:
         self.has_runs = bool(runs)
         self.left_out = [name for name in cells.columns if name not in used_or_own]
         return rows
-
-    def _add_columns(self, rows: pd.DataFrame, used: set[str]) -> None:
-        """Add the columns of conditions, and those that only this package writes."""
-        for name in self.conditions:
-            if name in COLUMNS:
-                raise ParameterError(f"conditions: '{name}' is a reserved name; rename the column.")
-            rows[name] = self.table.cells[name]
-
-        for name in ("mode", "status"):
-            if name in self.table.cells and name not in used:
-                rows[f"given_{name}"] = self.table.cells[name]
 
     def _join_names(self, columns: list[str]) -> list[str]:
         parts = [self.table.cells[name].map(_as_name) for name in columns]
@@ -560,7 +545,6 @@ class _LayoutReader:
         if any(_plain_name(header) != _plain_name(item) for header, item in wide.items()):
             text += f", {wide[start]} to {wide[end]}"
         self.notes.add("layout", text)
-        self._note_columns()
         table = self.table.cells
         before = () if self.are_named else table.columns[: table.columns.get_loc(start)]
         for name in self.left_out:
@@ -573,11 +557,6 @@ class _LayoutReader:
             parts.append(rows.assign(column=header, item_id=item, cell=cells))
 
         return pd.concat(parts, ignore_index=True)
-
-    def _note_columns(self) -> None:
-        if self.left_out:
-            text = f"columns left out: {listed(self.left_out)}"
-            self.notes.add("columns", text, len(self.left_out))
 
     def _question_column(self, name: str, items: set[str], may_be_name: bool) -> None:
         """Say that a column that is left out may be a total, an item, or name the respondents."""
@@ -629,7 +608,6 @@ class _LayoutReader:
             text += f"; is it {nearest}?" if nearest else ""
             self.notes.add("unknown item", text, len(group))
 
-        self._note_columns()
         return answers.dropna(subset="item_id").reset_index(drop=True)
 
     def _use_labels(self, header: str, options: list[_OptionNames]) -> pd.Series:
@@ -639,8 +617,7 @@ class _LayoutReader:
         """
         cells = self.table.cells[header].astype(object)
         labels = self.table.labels.get(header) or {}
-        values = {n: [option.label(text) for option in options] for n, text in labels.items()}
-        named = {n for n, of_items in values.items() if {*of_items} != {None}}
+        named = {n for n, text in labels.items() if {o.label(text) for o in options} != {None}}
         strange = [text for n, text in labels.items() if n not in named]
         if strange:
             used = "the others are used" if len(named) > 1 else "the numbers are used"

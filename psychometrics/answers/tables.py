@@ -250,12 +250,10 @@ def _binary_table(path: Path, ending: str) -> _AnswerTable:
     if ending in _SPREADSHEETS:
         library(_SPREADSHEETS[ending], f"{path.name}: a spreadsheet")
 
-    reader = None
-    if ending in _STATISTICS:
-        reader = getattr(library("pyreadstat", f"{path.name}: this format"), _STATISTICS[ending])
-
     try:
-        if reader is not None:
+        if ending in _STATISTICS:
+            pyreadstat = library("pyreadstat", f"{path.name}: this format")
+            reader = getattr(pyreadstat, _STATISTICS[ending])
             _, metadata = reader(str(path), metadataonly=True)
             check_cells(path.name, metadata.number_rows or 0, metadata.number_columns)
             cells, metadata = reader(str(path))
