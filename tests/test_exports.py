@@ -594,6 +594,14 @@ def test_a_last_respondent_who_answers_with_options_is_none_of_the_statistics(ro
 def test_a_last_respondent_called_max_is_kept_unless_all_its_answers_are_the_highest():
     table = _table([*ROWS.values(), [1] * 7]).assign(id=["a", "b", "Max"])
     assert _values(_read(table))["Max"] == [1] * 7
+    alike = (
+        _table([ROWS["a"]] * 3)
+        .assign(id=["qwen-max", "qwen-max", "mini"])
+        .rename(columns={"id": "model"})
+    )
+    assert _read(alike)["respondent_id"].nunique() == 2
+    tier = _table([*ROWS.values(), ROWS["a"]], tier=["low", "average", "high"])
+    assert _read(tier)["respondent_id"].nunique() == 3
     level = _table([*ROWS.values(), [1] * 7] * 3).assign(id=range(9), level=["low", "mean", ""] * 3)
     assert _read(level)["respondent_id"].nunique() == 9
 
@@ -743,6 +751,14 @@ def test_sparse_columns_are_read_as_dense_ones():
         **{name: pd.arrays.SparseArray(table[name].astype(int)) for name in ITEMS}
     )
     assert _values(_read(sparse)) == ROWS
+
+
+def test_a_dash_in_a_label_may_be_of_any_kind():
+    questionnaire = _with_options((1, "none"), (2, "1-2 hours"), (3, "3 – 4 hours"))
+    row = ["1–2 hours", "1 — 2 hours", "3-4 hours", "none", "1-2 Hours", "3‐4 hours", "12 hours"]
+    values = _values(_read(_table([row]), questionnaire))["a"]
+    assert values[:6] == [2, 2, 3, 1, 2, 3]
+    assert np.isnan(values[6])
 
 
 def test_a_questionnaire_of_many_items_is_read():

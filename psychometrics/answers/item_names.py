@@ -59,15 +59,16 @@ class _Cell(NamedTuple):
 def plain(text: object) -> str:
     """Return only the letters, digits and signs of a text, in lower case, without blanks.
 
-    Punctuation and blanks stay between two digits, a dash stays where it may be a sign, and a text
-    without letters keeps all but its blanks.
+    All dashes are hyphens. Punctuation and blanks stay between two digits, a dash stays where it
+    may be a sign, and a text without letters keeps all but its blanks.
 
     Examples
     --------
     >>> plain("Not at-all!"), plain("A-"), plain("1.5 hours"), plain(" < 3 ")
     ('notatall', 'a-', '1.5hours', '<3')
     """
-    folded = " ".join(unicodedata.normalize("NFKC", str(text)).casefold().split())
+    folded = re.sub(r"[‐-―−]", "-", unicodedata.normalize("NFKC", str(text)).casefold())
+    folded = " ".join(folded.split())
     folded = re.sub(r" (?!\d)|(?<!\d) ", "", folded)
     if not any(map(str.isalpha, folded)):
         return folded
@@ -401,10 +402,10 @@ class _OptionNames:
     def _read_text(self, text: str) -> _Cell:
         number = _NUMBER.fullmatch(_MINUS.sub("-", text))
         if number:
-            value = float(number[1].replace(",", "."))
+            decimal = float(number[1].replace(",", "."))
             # a spreadsheet may write -2 as (2)
             is_doubtful = text.startswith("(") and number[1].isdigit() and min(self.values) < 0
-            return _Cell("unreadable") if is_doubtful and value else _Cell("number", value)
+            return _Cell("unreadable") if is_doubtful and decimal else _Cell("number", decimal)
 
         value = self.label(text)
         if value is not None:

@@ -68,7 +68,7 @@ _FOOTER = re.compile(
     r"standard deviations?|counts?|summe|gesamt|mittelwert)\s*:?|n\s*[=:]\s*\d[\d.,]*",
     re.IGNORECASE,
 )
-_EXTREME = re.compile(r"\bm(?:[ií]n|[aá]x)(?:im\w*)?\b", re.IGNORECASE)
+_EXTREME = re.compile(r"m(?:[ií]n|[aá]x)(?:im\w*)?\W*", re.IGNORECASE)
 _IMPORT_ID = '{"importid"'  # begins a cell in the third row of a Qualtrics export
 _BY_TABLE = "name a table with the headers column,item_id in the setting columns"
 
@@ -271,10 +271,11 @@ class _LayoutReader:
     def _refuse_footer(self, wide: dict[str, str], is_named: pd.Series) -> None:
         """Refuse a last row with a label such as *Mean* or with statistics of the rows above it.
 
-        The label must not occur above. A statistic must be no option in a column in which all
-        numbers above are options, and a maximum or a minimum must have a label.
+        The label is left of the answers and must not occur above. A statistic must be no option in
+        a column in which all numbers above are options; a maximum or a minimum must have a label.
         """
         cells = self.table.cells
+        left = cells.iloc[:, : cells.columns.get_loc(next(iter(wide)))]
         options = {header: self.names.options[item] for header, item in wide.items()}
         values = {h: {c: o.read(c).value for c in cells[h].unique()} for h, o in options.items()}
         numbers = pd.DataFrame({header: cells[header].map(values[header]) for header in wide})
@@ -283,11 +284,9 @@ class _LayoutReader:
 
         for end in range(max(1, len(cells) - 6), len(cells)):
             above, row = numbers[:end], numbers.iloc[end]
-            texts = [str(c).strip() for h, c in cells.iloc[end].items() if pd.isna(row.get(h))]
-            labels = [*filter(_FOOTER.fullmatch, texts)]
-            is_label = any(not cells[:end].isin([label]).any(axis=None) for label in labels)
-            is_extreme = any(map(_EXTREME.search, texts))
-            is_new = is_extreme or (is_odd.iloc[end] & ~is_odd[:end].any()).any()
+            label = next(filter(None, map(_as_name, left.iloc[end])), "")
+            is_label = _FOOTER.fullmatch(label) and not left[:end].isin([label]).any(axis=None)
+            is_new = (is_odd.iloc[end] & ~is_odd[:end].any()).any() or _EXTREME.fullmatch(label)
             statistics = (above.mean(), above.sum(), above.std(), above.min(), above.max())
             is_equal = any(((s - row).abs() < 0.051)[row.notna()].all() for s in statistics)
             if is_named[end] and (is_label or (is_new and is_equal)):

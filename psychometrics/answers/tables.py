@@ -353,6 +353,7 @@ def _json_table(path: Path) -> _AnswerTable:
             "to_json(orient='records')."
         )
 
+    kind = ""
     fields = numbered[0][1] if numbered else {}
     if {"doc", "filtered_resps"} <= fields.keys():
         kind = "samples of lm-evaluation-harness"
@@ -366,20 +367,16 @@ def _json_table(path: Path) -> _AnswerTable:
 
         samples = [(n, _harness_rows(row, model, f"{path}, line {n}")) for n, row in numbered]
         numbered = [(n, row) for n, sample in samples for row in sample]
-        rows = [row for _, row in numbered]
     elif "custom_id" in fields and isinstance(
         fields.get("response", fields.get("result", "")), dict | None
     ):
         kind = "a batch's output"
         numbered = [(n, row) for n, line in numbered for row in _batch_rows(line)]
-        rows = [row for _, row in numbered]
-        models = {row["model"] for row in rows} - {None}
+        models = {row["model"] for _, row in numbered} - {None}
         if len(models) == 1:  # errors do not name the model
-            rows = [row | {"model": next(iter(models))} for row in rows]
-    else:
-        kind = ""
-        rows = [row for _, row in numbered]
+            numbered = [(n, row | {"model": next(iter(models))}) for n, row in numbered]
 
+    rows = [row for _, row in numbered]
     if kind:
         notes.insert(0, f"read as {kind}")
 
