@@ -541,6 +541,8 @@ def test_texts_and_ids_of_items_count_before_the_order_of_presentation(number, t
     assert _values(_read(table.assign(statement=texts))) == {"a": ROWS["a"]}
     assert _values(_read(table.assign(statement=texts), item=number)) == {"a": ROWS["a"][::-1]}
     with pytest.raises(ParameterError, match="item=shown"):
+        _read(table.assign(shown=[f"How often? '{text}'" for text in TEXTS]))
+    with pytest.raises(ParameterError, match="item=shown"):
         _read(table.assign(shown=texts))
     assert _values(_read(table.assign(shown=texts), item="shown")) == {"a": ROWS["a"]}
     # numbers that agree with the texts leave no doubt
@@ -646,7 +648,7 @@ def test_a_mark_on_reverse_keyed_items_alone_is_asked_about(mark, name):
     assert _values(_read(_table([values], map("- {}".format, names.values())), "ipip20"))
 
 
-@pytest.mark.parametrize("mark", [" (R)", " [reversed]", " *", " - rev."])
+@pytest.mark.parametrize("mark", [" (R)", " [reversed]", " *", " - rev.", " (umgepolt)", " (-)"])
 def test_a_mark_after_an_items_text_is_asked_about(mark):
     names = [item.text + mark * (item.id in REVERSE) for item in MINI.items]
     table = _table([[2] * 20], names)

@@ -322,6 +322,10 @@ class _ItemNames:
 
         return inside[0] if len(inside) == 1 else None
 
+    def exceeds(self, text: str, item: str) -> bool:
+        """Return whether a text has more words than that of its item."""
+        return self._texts[item] in _words(text) != self._texts[item]
+
     def nearest(self, name: object) -> str | None:
         """Return the id of the item whose id or text is most similar to a name, or None."""
         matches = self._lookup.nearest(name, 0.8)

@@ -64,8 +64,9 @@ _CONDITIONS = ("condition", "persona_row", "agent_name")
 _PERSONAL = ("id", "code", "token", "key", "name")
 # Labels of rows below the answers, such as "Mean" or "n = 20".
 _FOOTER = re.compile(
-    r"(?:(?:grand |sub)?totals?|sums?|means?|averages?|avg|medians?|s\.?d\.?|std(?: ?dev)?\.?|"
-    r"standard deviations?|counts?|summe|gesamt|mittelwert)\s*:?|n\s*[=:]\s*\d[\d.,]*",
+    r"(?:(?:(?:grand|overall|item|scale) )?(?:(?:sub)?totals?|sums?|means?|averages?|avg|medians?|"
+    r"s\.?d\.?|std(?: ?dev)?\.?|standard deviations?|counts?|summe|gesamt|mittelwert|durchschnitt|"
+    r"moyenne|media|promedio)(?: scores?)?|n\s*[=:]\s*\d[\d.,]*)\s*(?:\(.*\))?\s*:?",
     re.IGNORECASE,
 )
 _EXTREME = re.compile(r"m(?:[ií]n|[aá]x)(?:im\w*)?\W*", re.IGNORECASE)
@@ -341,13 +342,15 @@ class _LayoutReader:
             return None
 
         # ids and texts of items must not contradict, nor numbers those of a column with any name
-        rivals = named if best in named else self.table.cells.columns.difference(candidates)
-        names = self.table.cells[best].map(items)
-        for column in rivals if not self.settings["item"] else ():
-            texts = self.table.cells[column]
+        rivals = self.table.cells.columns.difference([*candidates, *values])
+        names = self.table.cells[best].map(items).dropna()
+        for column in named if best in named else rivals:
+            texts = self.table.cells.loc[names.index, column]
             distinct = texts.dropna().unique()[:1000]  # items have few names
-            others = texts.map({text: self.names.find(text) for text in distinct})
-            if others.nunique() > 1 and (others != names)[others.notna() & names.notna()].any():
+            items_of_texts = {t: self.names.find(t) or self.names.within(t) for t in distinct}
+            others = texts.map(items_of_texts).dropna()
+            is_named = 2 * len(others) > len(names) and not self.settings["item"]
+            if is_named and (others != names[others.index]).any():
                 raise ParameterError(
                     f"{self.place}: the columns {best} and {column} name different items; set item "
                     f"to the one that was answered, such as item={column}."
@@ -401,7 +404,11 @@ class _LayoutReader:
                 wide |= needed
                 marked += needed
 
-        signed = {name: item for name, item in wide.items() if _SIGN.search(name)}
+        # so may a sign, or further words after an item's text
+        signed = {
+            name: item for name, item in wide.items()
+            if _SIGN.search(name) or self.names.exceeds(self.table.texts.get(name, name), item)
+        }  # fmt: skip
         marked += signed if reverse.issuperset(signed.values()) else ()
 
         # A single question about something else may have a number, too.
