@@ -528,3 +528,247 @@ def test_a_series_from_0_that_looks_like_ids_is_refused_and_its_mend_works():
             _read(table, columns=columns)
     answers = _read(table, columns=dict(zip(table, ITEMS, strict=True)))
     assert answers["value"].tolist() == [0, 1, 2, 3, 0, 1, 2]
+
+
+# One reading of two -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("texts", [TEXTS, ITEMS, [text.upper() for text in TEXTS]])
+@pytest.mark.parametrize("number", ["item", "question_id", "sample"])
+def test_texts_and_ids_of_items_count_before_the_order_of_presentation(number, texts):
+    columns = {"id": "a", number: range(7, 0, -1), "resp": ROWS["a"]}
+    table = pd.DataFrame(columns)
+    assert _values(_read(table.assign(statement=texts))) == {"a": ROWS["a"]}
+    assert _values(_read(table.assign(statement=texts), item=number)) == {"a": ROWS["a"][::-1]}
+    with pytest.raises(ParameterError, match="item=shown"):
+        _read(table.assign(shown=[f"How often? '{text}'" for text in TEXTS]))
+    with pytest.raises(ParameterError, match="item=shown"):
+        _read(table.assign(shown=texts))
+    assert _values(_read(table.assign(shown=texts), item="shown")) == {"a": ROWS["a"]}
+    # numbers that agree with the texts leave no doubt
+    assert _values(_read(table.assign(shown=texts[::-1]))) == {"a": ROWS["a"][::-1]}
+
+
+def test_two_columns_that_name_different_items_are_not_chosen_between():
+    table = pd.DataFrame({"id": "a", "item": ITEMS, "question": TEXTS, "resp": ROWS["a"]})
+    assert _values(_read(table)) == {"a": ROWS["a"]}
+    with pytest.raises(ParameterError, match="item=question"):
+        _read(table.assign(question=TEXTS[::-1]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(st.integers(1, 4), min_size=7, max_size=7), min_size=1, max_size=4),
+       st.integers(1, 3))  # fmt: skip
+def test_answers_from_1_with_0_for_no_answer_are_never_taken_for_values(rows, lost):
+    cells = [[0] * lost + [4] + row[lost + 1 :] for row in rows]
+    with pytest.raises(ParameterError, match="numbers='from 1'"):
+        _read(_table(cells))
+    answers = _values(_read(_table(cells), numbers="from 1"))
+    assert answers["a"][lost:] == [value - 1 for value in cells[0][lost:]]
+
+
+STATISTICS = {
+    "Moyenne": "mean", "平均": "mean", "Item mean": "mean", "": "mean", "Σ": "sum", "SD": "std",
+    "Min": "min", "Maximum": "max", "máx.": "max",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("label", STATISTICS)
+@pytest.mark.parametrize("further", [[], ["x"], ["x", "y"]])
+def test_a_row_of_statistics_below_the_answers_is_refused_whatever_its_label(label, further):
+    table = _table([*ROWS.values(), [3, 3, 3, 1, 1, 2, 0], [1, 0, 0, 2, 3, 3, 1]])
+    row = table[ITEMS].astype(float).agg(STATISTICS[label]).round(2)
+    below = [row.to_frame().T.assign(id=label), *(table[:1].assign(id=name) for name in further)]
+    whole = pd.concat([table, *below], ignore_index=True)
+    with pytest.raises(ParameterError, match="row 4"):
+        _read(whole if label else whole.drop(columns="id"))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(st.integers(0, 3), min_size=7, max_size=7), min_size=1, max_size=9))
+@example([[0] * 7, [2] * 7, [1] * 7])
+@example([[0] * 7, [3] * 7, [3] * 7, [0] * 7])
+@example([[1, 2, 3, 0, 1, 2, 3]] * 3)
+def test_a_last_respondent_who_answers_with_options_is_none_of_the_statistics(rows):
+    assert _values(_read(_table(rows))) == {chr(ord("a") + n): row for n, row in enumerate(rows)}
+
+
+def test_a_last_respondent_called_max_is_kept_unless_all_its_answers_are_the_highest():
+    table = _table([*ROWS.values(), [1] * 7]).assign(id=["a", "b", "Max"])
+    assert _values(_read(table))["Max"] == [1] * 7
+    alike = (
+        _table([ROWS["a"]] * 3)
+        .assign(id=["qwen-max", "qwen-max", "mini"])
+        .rename(columns={"id": "model"})
+    )
+    assert _read(alike)["respondent_id"].nunique() == 2
+    tier = _table([*ROWS.values(), ROWS["a"]], tier=["low", "average", "high"])
+    assert _read(tier)["respondent_id"].nunique() == 3
+    level = _table([*ROWS.values(), [1] * 7] * 3).assign(id=range(9), level=["low", "mean", ""] * 3)
+    assert _read(level)["respondent_id"].nunique() == 9
+
+
+@pytest.mark.parametrize("letter", ["I", "i_", "V", "x", "Q"])
+def test_a_series_of_one_letter_is_none_of_the_items_beside_another_such_series(letter):
+    other = {f"{'W'}{n}": [0, 1] for n in range(1, 8)}
+    table = _table([*ROWS.values()], [f"{letter}{n}" for n in range(1, 8)])
+    assert _values(_read(table)) == ROWS
+    with pytest.raises(ParameterError, match="columns="):
+        _read(table.assign(**other))
+    assert _values(_read(table.assign(**other), columns=letter)) == ROWS
+    # shorter series, such as questions about a person, are something else
+    few = {name: other[name] for name in ("W1", "W2", "W3")}
+    assert _values(_read(table.assign(**few))) == ROWS
+
+
+def test_the_beginning_of_one_scale_of_several_is_no_advice():
+    table = pd.DataFrame({f"{trait}{n}": [1] for trait in ("EX", "AG", "IN") for n in range(1, 5)})
+    with pytest.raises(ParameterError) as caught:
+        _read(table, "ipip20")
+    assert "columns=" not in str(caught.value)
+    assert "column,item_id" in str(caught.value)
+
+
+MINI = pm.load_questionnaire("ipip20")
+REVERSE = {item for scale in MINI.scales for item in scale.reverse}
+MARKS = ["-{}", "{}-", "{} −", "{}_recode", "{} (reverse)", "inv.{}", "{}_polung", "u_{}", "{}u"]
+
+
+@pytest.mark.parametrize("mark", MARKS)
+@pytest.mark.parametrize("name", ["ipip20_{}", "item{}", "Q{}"])
+def test_a_mark_on_reverse_keyed_items_alone_is_asked_about(mark, name):
+    values = [1 + n % 5 for n in range(20)]
+    names = {item.id: name.format(n) for n, item in enumerate(MINI.items, start=1)}
+    marked = {item: mark.format(name) if item in REVERSE else name for item, name in names.items()}
+    table = _table([values], marked.values())
+    with pytest.raises(ParameterError, match="already_reversed"):
+        _read(table, "ipip20")
+    assert _values(_read(table, "ipip20", already_reversed=False)) == {"a": values}
+    # a dash before each item is a list's
+    assert _values(_read(_table([values], map("- {}".format, names.values())), "ipip20"))
+
+
+@pytest.mark.parametrize("mark", [" (R)", " [reversed]", " *", " - rev.", " (umgepolt)", " (-)"])
+def test_a_mark_after_an_items_text_is_asked_about(mark):
+    names = [item.text + mark * (item.id in REVERSE) for item in MINI.items]
+    table = _table([[2] * 20], names)
+    with pytest.raises(ParameterError, match="already_reversed"):
+        _read(table, "ipip20")
+    assert _values(_read(table, "ipip20", already_reversed=True))["a"].count(4) == 11
+    assert _values(_read(_table([ROWS["a"]], [f"{text}. Clear" for text in TEXTS])))
+
+
+@pytest.mark.parametrize("cell", ["01.02.", "1.5.", "31.12.:", "3,5."])
+def test_a_stop_after_decimals_makes_a_date_of_a_number(cell):
+    assert _read(_table([[cell, 1, 2, 3, 0, 1, 2]]))["status"].iloc[0] == "unreadable"
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [("(2)", None), ("(-2)", -2), ("(0)", 0), ("2)", 2), ("- 1", -1), ("‐1", -1), ("– 2", -2),
+     ("+2", 2), (".5", 0.5), ("-,5", -0.5), ("2 - 1", None), (".", None)],
+)  # fmt: skip
+def test_a_sign_before_a_number_is_read_and_brackets_may_be_one(cell, value):
+    labels = ["no", "rather no", "neither", "rather yes", "yes"]
+    odd = _with_options(*enumerate(labels, start=-2))
+    first = _read(_table([[cell, 1, 2, -2, 0, 1, 2]]), odd)["value"].iloc[0]
+    assert first == value if value is not None else np.isnan(first)
+
+
+@pytest.mark.parametrize("length", [18, 25, 40])
+@pytest.mark.parametrize("before", ["", "Over the last 2 weeks: "])
+def test_texts_that_are_cut_off_name_their_items(length, before, tmp_path):
+    pyreadstat = pytest.importorskip("pyreadstat", reason="SPSS is read by pyreadstat")
+    path = tmp_path / "a.sav"
+    labels = [before + text[:length] for text in TEXTS[::-1]]
+    frame = pd.DataFrame([ROWS["a"]], columns=[f"v{n}" for n in range(1, 8)])
+    pyreadstat.write_sav(frame, str(path), column_labels=labels)
+    assert list(_values(_read(path)).values()) == [ROWS["a"][::-1]]
+
+    # a recoded copy is not needed
+    labels = [*TEXTS, TEXTS[0] + " (recoded)"]
+    frame = pd.DataFrame([ROWS["a"] + [3]], columns=[*ITEMS, "new"])
+    pyreadstat.write_sav(frame, str(path), column_labels=labels)
+    assert list(_values(_read(path)).values()) == [ROWS["a"]]
+
+    names = _ItemNames(GAD)
+    assert names.described("Feeling ner") is None
+    assert names.described("Feeling nervous, anxious or sad") is None
+
+
+def test_a_header_and_a_description_of_different_items_are_not_chosen_between(tmp_path):
+    pyreadstat = pytest.importorskip("pyreadstat", reason="SPSS is read by pyreadstat")
+    path = tmp_path / "a.sav"
+    frame = pd.DataFrame([ROWS["a"]], columns=ITEMS)
+    for texts in (TEXTS[::-1], [*TEXTS[:5], TEXTS[6], TEXTS[5][:30]]):
+        pyreadstat.write_sav(frame, str(path), column_labels=texts)
+        with pytest.raises(ParameterError, match="column,item_id"):
+            _read(path)
+        answers = _read(path, columns=dict(zip(ITEMS, ITEMS, strict=True)))
+        assert list(_values(answers).values()) == [ROWS["a"]]
+
+
+@pytest.mark.parametrize("person", ["pid", "Participant", "subject_id", "User ID"])
+def test_persons_within_a_model_are_not_its_runs_unless_a_setting_says_so(person):
+    table = _table([*ROWS.values(), ROWS["a"]]).rename(columns={"id": person}).assign(model="B")
+    with pytest.raises(ParameterError, match="respondent="):
+        _read(table)
+    assert _read(table, respondent=person)["respondent_id"].nunique() == 3
+    assert _read(table, respondent="model").groupby("respondent_id")["run"].nunique().item() == 3
+    assert _read(table, run=person)["respondent_id"].nunique() == 1
+    assert _read(table.assign(model=list("xyz")))["respondent_id"].nunique() == 3
+
+
+@pytest.mark.parametrize("name", ["", "vp", "Teilnehmer", "persona", "agent"])
+def test_a_column_of_texts_before_the_items_that_repeats_may_name_respondents(name):
+    frame = _table([*ROWS.values(), ROWS["b"]]).assign(id=["m1", "m1", "m2"])
+    table = frame.rename(columns={"id": name}) if name else frame.set_index("id").rename_axis(None)
+    notes = [row["said"] for row in _read(table).attrs["summary"]["read"]]
+    assert any(f"respondent={name or 'index'}" in note for note in notes)
+    named = [
+        row["said"]
+        for row in _read(frame.assign(id=list("abc"), town="x")).attrs["summary"]["read"]
+    ]
+    assert not any("respondent=town" in note for note in named)
+
+
+@pytest.mark.parametrize("form", ["{}", "{}-run1", "{}|b"])
+def test_each_choice_of_a_batch_is_a_run(form, tmp_path):
+    lines = []
+    for item, values in zip(ITEMS, zip(*ROWS.values(), strict=True), strict=True):
+        for copy in (form, form.replace("1", "2").replace("b", "c")) if form != "{}" else (form,):
+            choices = [{"index": n, "message": {"content": str(v)}} for n, v in enumerate(values)]
+            body = {"model": "m", "choices": choices}
+            lines.append({"custom_id": copy.format(item), "response": {"body": body}})
+
+    path = tmp_path / "batch.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    runs = _read(path).groupby("run")["value"].apply(list)
+    assert sorted(runs) == sorted([*ROWS.values()] * (1 if form == "{}" else 2))
+
+
+def test_sparse_columns_are_read_as_dense_ones():
+    table = _table([*ROWS.values()])
+    sparse = table.assign(
+        **{name: pd.arrays.SparseArray(table[name].astype(int)) for name in ITEMS}
+    )
+    assert _values(_read(sparse)) == ROWS
+
+
+def test_a_dash_in_a_label_may_be_of_any_kind():
+    questionnaire = _with_options((1, "none"), (2, "1-2 hours"), (3, "3 – 4 hours"))
+    row = ["1–2 hours", "1 — 2 hours", "3-4 hours", "none", "1-2 Hours", "3‐4 hours", "12 hours"]
+    values = _values(_read(_table([row]), questionnaire))["a"]
+    assert values[:6] == [2, 2, 3, 1, 2, 3]
+    assert np.isnan(values[6])
+
+
+def test_a_questionnaire_of_many_items_is_read():
+    items = tuple(
+        GAD.items[0].model_copy(update={"id": f"long_{n}", "text": f"Statement {n}x"})
+        for n in range(1, 301)
+    )
+    long = GAD.model_copy(update={"id": "long", "items": items, "scales": ()})
+    rows = [[n % 4 for n in range(300)], [0] * 300]
+    answers = _read(_table(rows, [item.id for item in items]), long)
+    assert _values(answers) == {"a": rows[0], "b": rows[1]}

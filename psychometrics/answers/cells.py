@@ -12,7 +12,7 @@ from ..checks import UNANSWERED
 from ..exceptions import ParameterError
 from ..modes.replies import parse_reply
 from ..questionnaires import Questionnaire
-from .item_names import _Cell, _OptionNames
+from .item_names import _Cell, _ItemNames
 from .layout import _Layout
 from .tables import _Notes, _Replies, listed, several, shown
 
@@ -52,8 +52,8 @@ class _CellReader:
     may_be_replies: bool
 
     def __post_init__(self) -> None:
-        items = self.questionnaire.items
-        self.options = {item.id: _OptionNames(self.questionnaire, item) for item in items}
+        self.names = _ItemNames(self.questionnaire)
+        self.options = self.names.options
 
     def read(self, layout: _Layout, notes: _Notes) -> pd.DataFrame:
         """Return the answers with the ``value`` and the ``status`` that each cell represents.
@@ -84,14 +84,12 @@ class _CellReader:
         highest = {item: max(options.values) for item, options in self.options.items()}
         low = answers["item_id"].map(lowest)
         high = answers["item_id"].map(highest)
-        answers = answers.assign(value=values, status="ok", lowest_option=low, highest_option=high)
+        answers = answers.assign(value=values, lowest_option=low, highest_option=high)
         is_number = self._translate(answers, kinds, notes)
         outside = is_number & ~answers["value"].between(low, high)
-
-        answers.loc[kinds == "missing", "status"] = "missing"
-        answers.loc[~(is_number | np.isin(kinds, ["missing", "value"])), "status"] = "unreadable"
-        answers.loc[kinds == "refused", "status"] = "refused"
-        answers.loc[outside, "status"] = "out_of_range"
+        is_status = [outside, is_number, *(kinds == k for k in ("value", "missing", "refused"))]
+        statuses = ["out_of_range", "ok", "ok", "missing", "refused"]
+        answers["status"] = np.select(is_status, statuses, "unreadable")
         if "given_status" in answers:  # the status in a table that this package wrote
             lost = (answers["status"] == "missing") & answers["given_status"].isin(UNANSWERED)
             answers.loc[lost, "status"] = answers.loc[lost, "given_status"]
@@ -109,10 +107,8 @@ class _CellReader:
         if answer.kind == "unreadable" and self.may_be_replies:
             questions = [self.questionnaire.item(item)]
             ((status, value),) = parse_reply(str(cell), self.questionnaire, questions)
-            if status == "ok":
-                return answer._replace(kind="value", value=value)
-            if status == "refused":
-                return answer._replace(kind="refused")
+            kinds = {"ok": "value", "refused": "refused"}
+            return _Cell(kinds.get(status, "unreadable"), value)
 
         return answer
 
@@ -194,12 +190,15 @@ class _CellReader:
         decoded = {coding: self._decode(used, coding) for coding in _CODINGS}
         strays = pd.DataFrame({c: self._find_strays(used, decoded[c]) for c in _CODINGS})
         fitting = [c for c in _CODINGS if strays[c].equals(strays.all(axis=1))]
+        # 0 is a usual code for no answer, but 4 among answers from 1 is not
+        explained = (~strays).mul(strays[usual] & (used["value"] != 0).array, axis=0).any()
+        rivals = fitting or [coding for coding in _CODINGS if explained[coding]]
         values = next(iter(self.options.values())).values
         low, high = used["value"].agg(["min", "max"])
         text = f"numbers are {low:g} to {high:g}, the options {min(values):g} to {max(values):g}"
-        if fitting and usual not in fitting:
+        if rivals and usual not in fitting:
             raise ParameterError(
-                f"{notes.place}: {text}, which has two meanings; set numbers={fitting[0]!r}, or "
+                f"{notes.place}: {text}, which has two meanings; set numbers={rivals[0]!r}, or "
                 f"numbers={usual!r} if a number outside the options means no answer."
             )
 
@@ -242,12 +241,10 @@ class _CellReader:
             groups = list(rows.groupby(rows["cell"].map(shown), sort=False))
             for text, group in groups[:_EXAMPLES]:
                 row = group.iloc[0]
-                if status == "out_of_range":
-                    low, high = row[["lowest_option", "highest_option"]]
-                    reason = f"is not from {low:g} to {high:g}"
-                elif status == "refused":
+                reason = "is not from {lowest_option:g} to {highest_option:g}".format(**row)
+                if status == "refused":
                     reason = "refuses"
-                else:
+                elif status == "unreadable":
                     nearest = self.options[row["item_id"]].nearest(text)
                     reason = "is not an option" + (f"; is it '{nearest}'?" if nearest else "")
 
@@ -268,9 +265,7 @@ class _CellReader:
 
     def _undo_reversal(self, answers: pd.DataFrame, layout: _Layout, notes: _Notes) -> pd.DataFrame:
         """Restore the original answers to items that the table has already reversed."""
-        questionnaire = self.questionnaire
-        keys = [questionnaire.keys(scale) for scale in questionnaire.scales or (None,)]
-        reversed_items = {item for signs in keys for item, key in signs.items() if key < 0}
+        reversed_items = self.names.reverse_keyed
         turned = answers["item_id"].isin(reversed_items)
         if layout.marked:
             turned = answers["column"].isin(layout.marked)

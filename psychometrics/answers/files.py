@@ -306,16 +306,15 @@ def _with_options(questionnaire: str | Path | Questionnaire) -> Questionnaire:
 
 def _keep_each_once(answers: pd.DataFrame, layout: _Layout, notes: _Notes) -> pd.DataFrame:
     """Number the runs, drop repeated rows, and refuse contradictory rows."""
-    asking = ["respondent_id", "run", *layout.conditions]
-    again = answers.duplicated([*asking, "item_id"], keep=False)
+    keys = ["respondent_id", "run", *layout.conditions, "item_id"]
+    again = answers.duplicated(keys, keep=False)
     if again.any() and layout.repeats_are_runs and not layout.has_runs:
-        runs = answers.groupby([*asking, "item_id"], dropna=False).cumcount() + 1
+        runs = answers.groupby(keys, dropna=False).cumcount() + 1
         text = "the rows of one respondent are its runs, in order (else set run or respondent)"
         notes.add("runs", text, runs.max())
         answers = answers.assign(run=runs)
     elif again.any():
         # Drop rows that repeat an answer; refuse rows that contradict an answer.
-        keys = [*asking, "item_id"]
         answers = answers.reset_index(drop=True)
         is_repeated = answers.duplicated(keys)
         originals = answers.drop_duplicates(keys)

@@ -24,9 +24,14 @@ _GENERIC = {"", "q", "i", "v", "x", "item", "items", "question", "questions", "v
             "frage", "pregunta", "sq"}  # fmt: skip
 _MISSING = {"", "na", "nan", "n/a", "none", "null", ".", "-", "<na>", "#n/a"}
 _TRUTH = {"true": "yes", "false": "no"}
-_MINUS = re.compile(r"[−–—‒﹣－](?=\d)")  # variants from word processors and some locales
-# A comma before three digits may separate thousands, so it is not read as a decimal sign.
-_NUMBER = re.compile(r"[(\[]?([-+]?\d+(?:\.\d+|,\d{1,2})?(?:e[-+]?\d+)?)[)\].:]*", re.IGNORECASE)
+# variants of the minus sign from word processors and some locales
+_MINUS = re.compile(r"[-−–—‒‐﹣－]\s*(?=\.?\d)")
+# A comma before three digits may separate thousands, so it is not read as a decimal sign. A stop
+# after decimals belongs to a date, such as 01.02.
+_NUMBER = re.compile(
+    r"[(\[]?([-+]?(?=[.,]?\d)\d*(?:(?:\.\d+|,\d{1,2})(?![)\]]*[.:]))?(?:e[-+]?\d+)?)[)\].:]*",
+    re.IGNORECASE,
+)
 # A number or a letter before a label, without a range such as 2-3 times or letters such as n.a.
 _MARKER = re.compile(
     r"[(\[]?(?:(?:\d{1,4}|[A-Z])\s*[)\]:=]+\s*|\d{1,4}\s+(?=[(\[])"
@@ -54,15 +59,16 @@ class _Cell(NamedTuple):
 def plain(text: object) -> str:
     """Return only the letters, digits and signs of a text, in lower case, without blanks.
 
-    Punctuation and blanks stay between two digits, a dash stays where it may be a sign, and a text
-    without letters keeps all but its blanks.
+    All dashes are hyphens. Punctuation and blanks stay between two digits, a dash stays where it
+    may be a sign, and a text without letters keeps all but its blanks.
 
     Examples
     --------
     >>> plain("Not at-all!"), plain("A-"), plain("1.5 hours"), plain(" < 3 ")
     ('notatall', 'a-', '1.5hours', '<3')
     """
-    folded = " ".join(unicodedata.normalize("NFKC", str(text)).casefold().split())
+    folded = re.sub(r"[‐-―−]", "-", unicodedata.normalize("NFKC", str(text)).casefold())
+    folded = " ".join(folded.split())
     folded = re.sub(r" (?!\d)|(?<!\d) ", "", folded)
     if not any(map(str.isalpha, folded)):
         return folded
@@ -161,6 +167,8 @@ class _ItemNames:
         The ids, in the questionnaire's order.
     options : dict of str to OptionNames
         The names of each item's options.
+    reverse_keyed : set of str
+        The items with a negative key in any scale.
 
     Examples
     --------
@@ -182,6 +190,8 @@ class _ItemNames:
         ]
         self._lookup = _Lookup(names, _plain_name)
         self._names = {_plain_name(questionnaire.id), _plain_name(questionnaire.short_title)}
+        keys = [questionnaire.keys(scale) for scale in questionnaire.scales or (None,)]
+        self.reverse_keyed = {item for signs in keys for item, key in signs.items() if key < 0}
         self._titles = self._names | {re.sub(r"\d+$", "", name) for name in self._names}
 
     def find(self, name: object) -> str | None:
@@ -217,7 +227,17 @@ class _ItemNames:
         if not items:
             titled = {title + word for title in self._titles for word in _GENERIC}
             series = self._find_series(titled, groups)
-            return (self._find_series(_GENERIC, groups) or {}) if series is None else series
+            if series is None:
+                series = self._find_series(_GENERIC, groups) or {}
+                # I1 to I7 may be items of insomnia if G1 to G7 are items of something else
+                letter = next((x for x in "ivxq" if series.keys() <= groups.get(x, {}).keys()), "")
+                rivals = [stem for stem in groups.keys() - _GENERIC if stem.isalpha()]
+                for stem in rivals if letter else ():
+                    places = range(1, max(len(series), len(groups[stem])) + 1)
+                    is_alike = len(stem) == 1 or letter != "q"
+                    if is_alike and {*groups[stem].values()} == {*places}:
+                        return {}
+            return series
 
         for group in groups.values():
             lowest = min(group, key=group.__getitem__)
@@ -253,10 +273,6 @@ class _ItemNames:
             return None
         return series[0] if len(series) == 1 else {}
 
-    def is_numbered(self, name: object) -> bool:
-        """Return whether a name is a number, alone or after a word like *question*."""
-        return bool(_numbered_names([name]).keys() & _GENERIC)
-
     def is_total(self, name: object) -> bool:
         """Return whether a name is the questionnaire's own, which a column of totals may have."""
         return _plain_name(name) in self._names
@@ -272,7 +288,10 @@ class _ItemNames:
         return max(named, key=len, default=self.described(name))  # tea_1 is part of tea_1_b
 
     def described(self, text: object) -> str | None:
-        """Return the one item whose text is in brackets or anywhere in a column's description."""
+        """Return the one item whose text is in a column's description.
+
+        The text is in brackets, or anywhere, or at the end, where it may be cut off after 15 signs.
+        """
         bracketed = {
             self.find(text_in_brackets) for text_in_brackets in _BRACKETED.findall(str(text))
         } - {None}
@@ -286,6 +305,12 @@ class _ItemNames:
             if (words if has_blanks else words.strip()) in words_of_text:
                 inside.append(item)
 
+        if not inside:
+            for item, words in self._texts.items():
+                start = words_of_text.rfind(words[:16])
+                if start >= 0 and words.startswith(words_of_text[start:].rstrip()):
+                    inside.append(item)
+
         # a short item's text may be part of a longer item's
         inside = [
             item
@@ -296,6 +321,10 @@ class _ItemNames:
         ]
 
         return inside[0] if len(inside) == 1 else None
+
+    def exceeds(self, text: str, item: str) -> bool:
+        """Return whether a text has more words than that of its item."""
+        return self._texts[item] in _words(text) != self._texts[item]
 
     def nearest(self, name: object) -> str | None:
         """Return the id of the item whose id or text is most similar to a name, or None."""
@@ -377,7 +406,10 @@ class _OptionNames:
     def _read_text(self, text: str) -> _Cell:
         number = _NUMBER.fullmatch(_MINUS.sub("-", text))
         if number:
-            return _Cell("number", float(number[1].replace(",", ".")))
+            decimal = float(number[1].replace(",", "."))
+            # a spreadsheet may write -2 as (2)
+            is_doubtful = text.startswith("(") and number[1].isdigit() and min(self.values) < 0
+            return _Cell("unreadable") if is_doubtful and decimal else _Cell("number", decimal)
 
         value = self.label(text)
         if value is not None:

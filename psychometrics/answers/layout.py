@@ -22,30 +22,35 @@ What do labels mean?         Labels of all numbers of a column that are    ``num
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ..data import text_table
 from ..exceptions import ParameterError
 from ..questionnaires import Questionnaire
 from ..questionnaires.answers import COLUMNS
-from .item_names import _LONGEST, _ItemNames, _numbered_names, _OptionNames, _plain_name
+from .item_names import _GENERIC, _LONGEST, _ItemNames, _numbered_names, _OptionNames, _plain_name
 from .tables import _AnswerTable, _Notes, listed, several, shown
 
-_MARK = re.compile(r"[\W_]*(?:r|rc|rev|inv|reversed|recoded|\*)\W*$", re.IGNORECASE)
+_MARK = re.compile(
+    r"[\W_]*(?:r|rc|rev|inv|reversed?|inverted|recoded?|flipped|\*)\W*$", re.IGNORECASE
+)
+_SIGN = re.compile(r"^\W*[-−–—*]|[-−–—*]\W*$")  # may stand for a negative key
 
-_RESPONDENTS = ("respondent_id", "respondent", "model", "model_id", "model_name", "llm",
-                "participant", "participant_id", "participant_code", "subject", "subject_id",
-                "subj", "subj_id", "pid", "person", "person_id", "patient", "patient_id", "user",
-                "user_id", "worker_id", "student", "student_id", "prolific_pid", "record_id",
-                "study_id", "email_address", "email", "token", "code", "serial", "lfdn", "case",
-                "case_id", "response_id", "id", "session", "session_id")  # fmt: skip
 # Columns whose repeated values mean runs; a repeated respondent elsewhere is a mistake.
 _MODELS = ("respondent_id", "respondent", "model", "model_id", "model_name", "llm")
+_PERSONS = ("participant", "participant_id", "participant_code", "subject", "subject_id", "subj",
+            "subj_id", "pid", "person", "person_id", "patient", "patient_id", "user", "user_id",
+            "worker_id", "student", "student_id", "prolific_pid")  # fmt: skip
+_RESPONDENTS = (*_MODELS, *_PERSONS, "record_id", "study_id", "email_address", "email", "token",
+                "code", "serial", "lfdn", "case", "case_id", "response_id", "id", "session",
+                "session_id")  # fmt: skip
 _RUNS = ("run", "run_id", "seed", "repeat", "repetition", "replicate", "iteration", "epoch",
          "wave", "redcap_event_name", "event_name", "event", "visit", "timepoint",
          "redcap_repeat_instance", "repeat_instance", "session", "session_id")  # fmt: skip
@@ -59,10 +64,12 @@ _CONDITIONS = ("condition", "persona_row", "agent_name")
 _PERSONAL = ("id", "code", "token", "key", "name")
 # Labels of rows below the answers, such as "Mean" or "n = 20".
 _FOOTER = re.compile(
-    r"(?:(?:grand |sub)?totals?|sums?|means?|averages?|avg|medians?|s\.?d\.?|std(?: ?dev)?\.?|"
-    r"standard deviations?|counts?|summe|gesamt|mittelwert)\s*:?|n\s*[=:]\s*\d[\d.,]*",
+    r"(?:(?:(?:grand|overall|item|scale) )?(?:(?:sub)?totals?|sums?|means?|averages?|avg|medians?|"
+    r"s\.?d\.?|std(?: ?dev)?\.?|standard deviations?|counts?|summe|gesamt|mittelwert|durchschnitt|"
+    r"moyenne|media|promedio)(?: scores?)?|n\s*[=:]\s*\d[\d.,]*)\s*(?:\(.*\))?\s*:?",
     re.IGNORECASE,
 )
+_EXTREME = re.compile(r"m(?:[ií]n|[aá]x)(?:im\w*)?\W*", re.IGNORECASE)
 _IMPORT_ID = '{"importid"'  # begins a cell in the third row of a Qualtrics export
 _BY_TABLE = "name a table with the headers column,item_id in the setting columns"
 
@@ -186,8 +193,7 @@ class _LayoutReader:
 
         if long is None:
             rows = self._identify({*wide})
-            if len(self.table.cells) > 1 and rows["respondent_id"].iloc[-1]:
-                self._refuse_footer(wide)
+            self._refuse_footer(wide, rows["respondent_id"] != "")
             answers = self._read_wide(wide, rows)
         else:
             answers = self._read_long(long, self._identify({*long[:2]}))
@@ -198,6 +204,10 @@ class _LayoutReader:
             text = f"{listed(unnamed.tolist(), 3)}: no respondent is named; left out"
             self.notes.add("unnamed", text, len(unnamed))
             answers = answers[is_named]
+
+        if self.left_out:
+            text = f"columns left out: {listed(self.left_out)}"
+            self.notes.add("columns", text, len(self.left_out))
 
         conditions = tuple(self.conditions)
         return _Layout(answers, conditions, self.repeats_are_runs, self.has_runs, marked)
@@ -250,27 +260,41 @@ class _LayoutReader:
                 self.table.texts |= texts
                 is_kept[row] = False
 
-        if not is_kept.all():
-            count = int((~is_kept).sum())
-            text = f"{several(count, 'row')} with headers or items' texts left out"
-            self.notes.add("rows", text, count)
-            self._keep_rows(is_kept)
+        self._keep_rows(is_kept, "with headers or items' texts")
 
-    def _keep_rows(self, is_kept: Iterable[bool]) -> None:
-        self.table.cells = self.table.cells[list(is_kept)].reset_index(drop=True)
-        self.table.rows = [row for row, keep in zip(self.table.rows, is_kept, strict=True) if keep]
+    def _keep_rows(self, is_kept: NDArray[np.bool_], description: str) -> None:
+        count = int((~is_kept).sum())
+        if count:
+            self.notes.add("rows", f"{several(count, 'row')} {description} left out", count)
+            self.table.cells = self.table.cells[is_kept].reset_index(drop=True)
+            self.table.rows = [*np.array(self.table.rows, dtype=object)[is_kept]]
 
-    def _refuse_footer(self, wide: dict[str, str]) -> None:
-        """Refuse a last row with a label, such as *Mean*, that only the row below answers has."""
-        top, last = (self.table.cells.iloc[place] for place in (0, -1))
-        for header, cell in last.items():
-            if isinstance(cell, str) and _FOOTER.fullmatch(cell.strip()) and cell != top[header]:
-                item = wide.get(str(header))
-                if item is None or self.names.options[item].read(cell).kind == "unreadable":
-                    raise ParameterError(
-                        f"{self.place}, {self.table.rows[-1]}: '{cell}' may be a row below the "
-                        "answers or a respondent; delete the row, or rename the respondent."
-                    )
+    def _refuse_footer(self, wide: dict[str, str], is_named: pd.Series) -> None:
+        """Refuse a last row with a label such as *Mean* or with statistics of the rows above it.
+
+        The label is left of the answers and must not occur above. A statistic must be no option in
+        a column in which all numbers above are options; a maximum or a minimum must have a label.
+        """
+        cells = self.table.cells
+        left = cells.iloc[:, : cells.columns.get_loc(next(iter(wide)))]
+        options = {header: self.names.options[item] for header, item in wide.items()}
+        values = {h: {c: o.read(c).value for c in cells[h].unique()} for h, o in options.items()}
+        numbers = pd.DataFrame({header: cells[header].map(values[header]) for header in wide})
+        numbers = numbers.apply(pd.to_numeric, errors="coerce")
+        is_odd = numbers.notna() & ~numbers.isin({h: o.values for h, o in options.items()})
+
+        for end in range(max(1, len(cells) - 6), len(cells)):
+            above, row = numbers[:end], numbers.iloc[end]
+            label = next(filter(None, map(_as_name, left.iloc[end])), "")
+            is_label = _FOOTER.fullmatch(label) and not left[:end].isin([label]).any(axis=None)
+            is_new = (is_odd.iloc[end] & ~is_odd[:end].any()).any() or _EXTREME.fullmatch(label)
+            statistics = (above.mean(), above.sum(), above.std(), above.min(), above.max())
+            is_equal = any(((s - row).abs() < 0.051)[row.notna()].all() for s in statistics)
+            if is_named[end] and (is_label or (is_new and is_equal)):
+                raise ParameterError(
+                    f"{self.place}, {self.table.rows[end]}: may be a row below the answers, such "
+                    "as their means, or a respondent; delete the row, or move the respondent up."
+                )
 
     def _keep_own_rows(self) -> None:
         """Leave out rows about other questionnaires, if a column names the questionnaire."""
@@ -278,18 +302,14 @@ class _LayoutReader:
             return
 
         titles = {_plain_name(self.questionnaire.id), _plain_name(self.questionnaire.short_title)}
-        is_kept = self.table.cells["questionnaire"].map(_plain_name).isin(titles)
-        count = int((~is_kept).sum())
+        is_kept = self.table.cells["questionnaire"].map(_plain_name).isin(titles).to_numpy()
         if not is_kept.any():
             titles_of_others = listed(self.table.cells["questionnaire"].unique().tolist(), 3)
             raise ParameterError(
                 f"{self.place}, column questionnaire: the answers are to {titles_of_others}, not "
                 f"to {self.questionnaire.id}; name the questionnaire that was answered."
             )
-        if count:
-            text = f"{count:,} rows are about other questionnaires and are left out"
-            self.notes.add("rows", text, count)
-            self._keep_rows(is_kept)
+        self._keep_rows(is_kept, "about other questionnaires")
 
     def _long_columns(self) -> _Long | None:
         """Return the columns of items and of values, and a mapping from the cells to the items.
@@ -300,14 +320,16 @@ class _LayoutReader:
         candidates = self.settings["item"] or self._find_common(_ITEMS)
         cells = {column: self.table.cells[column].dropna().unique() for column in candidates}
         mappings = {column: self.names.find_all(texts) for column, texts in cells.items()}
-        if not any(self.names.find(text) for texts in cells.values() for text in texts):
+        named = [column for column, items in mappings.items() if any(map(self.names.find, items))]
+        if not named:
             for column, texts in cells.items():
                 inside = {text: item for text in texts if (item := self.names.within(text))}
                 if 2 * len(inside) > len(texts):
                     mappings = {column: inside}
                     break
 
-        best = max(mappings, key=lambda column: len({*mappings[column].values()}), default="")
+        sizes = {column: len({*items.values()}) for column, items in mappings.items()}
+        best = max(sizes, key=lambda c: (sizes[c] > 1 and c in named, sizes[c]), default="")
         items = mappings.get(best, {})
         if self.settings["item"] and not items:
             raise ParameterError(
@@ -316,7 +338,24 @@ class _LayoutReader:
             )
 
         values = self.settings["value"] or self._find_common(_VALUES, {best})
-        return (best, values[0], items) if items and values else None
+        if not items or not values:
+            return None
+
+        # ids and texts of items must not contradict, nor numbers those of a column with any name
+        rivals = self.table.cells.columns.difference([*candidates, *values])
+        names = self.table.cells[best].map(items).dropna()
+        for column in named if best in named else rivals:
+            texts = self.table.cells.loc[names.index, column]
+            distinct = texts.dropna().unique()[:1000]  # items have few names
+            items_of_texts = {t: self.names.find(t) or self.names.within(t) for t in distinct}
+            others = texts.map(items_of_texts).dropna()
+            is_named = 2 * len(others) > len(names) and not self.settings["item"]
+            if is_named and (others != names[others.index]).any():
+                raise ParameterError(
+                    f"{self.place}: the columns {best} and {column} name different items; set item "
+                    f"to the one that was answered, such as item={column}."
+                )
+        return best, values[0], items
 
     def _wide_columns(self, headers: list[str]) -> tuple[dict[str, str], tuple[str, ...]]:
         """Return a mapping from headers to items, and the headers marked as reversed.
@@ -326,33 +365,57 @@ class _LayoutReader:
         """
         wide = self.names.find_all(headers)
         described = {}
+        marked = []
         for header in headers:
             text = self.table.texts.get(header, header)
             item = self.names.find(text) or self.names.described(text)
-            if item:
-                described[header] = item
+            if item is None:
+                continue
+            if self.names.find(header) not in (None, item):
+                raise ParameterError(
+                    f"{self.place}, column {header}: the description is the text of {item}; "
+                    f"correct it or the header, or {_BY_TABLE}."
+                )
 
-        marked = []
+            described[header] = item
+            bare_text = _without_mark(text)
+            is_word = bare_text and not text[len(bare_text)].isalnum() and not self.names.find(text)
+            if is_word and item in (self.names.find(bare_text), self.names.described(bare_text)):
+                marked.append(header)
+
         more = len({*described.values()}) - len({*wide.values()})
         by_number = not any(map(self.names.find, headers))
         differs = any(wide.get(header, item) != item for header, item in described.items())
         if more > 0 or (by_number and (differs or more == 0)):
             wide = described
-            marked = [name for name in wide if _without_mark(name)[-1:].isdigit()]
+            marked += [name for name in wide if _without_mark(name)[-1:].isdigit()]
 
-        # Use marked columns if the table has no others for their items.
-        bare = {name: _without_mark(name) for name in headers if name not in wide}
-        items = self.names.find_all([*wide, *filter(None, bare.values())])
-        for name, bare_name in bare.items():
-            if bare_name in items and items[bare_name] not in wide.values():
-                wide[name] = items[bare_name]
-                marked.append(name)
+        # Use marked columns if the table has no others for their items. A mark with an unknown
+        # meaning may mean reversed if only reverse-keyed items have it.
+        reverse = self.names.reverse_keyed
+        for strip in (_without_mark, _without_words):
+            bare = {name: strip(name) for name in headers if name not in wide}
+            items = self.names.find_all([*wide, *filter(None, bare.values())])
+            needed = {
+                name: items[bare_name] for name, bare_name in bare.items()
+                if bare_name in items and items[bare_name] not in wide.values()
+            }  # fmt: skip
+            if strip is _without_mark or reverse.issuperset(needed.values()):
+                wide |= needed
+                marked += needed
+
+        # so may a sign, or further words after an item's text
+        signed = {
+            name: item for name, item in wide.items()
+            if _SIGN.search(name) or self.names.exceeds(self.table.texts.get(name, name), item)
+        }  # fmt: skip
+        marked += signed if reverse.issuperset(signed.values()) else ()
 
         # A single question about something else may have a number, too.
         is_lone = len(wide) == 1 < len(self.names.ids) and not described
-        if is_lone and self.names.is_numbered(*wide):
+        if is_lone and _numbered_names(wide).keys() & _GENERIC:
             return {}, ()
-        return wide, tuple(marked)
+        return wide, tuple(name for name in wide if name in marked)
 
     def _named_columns(self, headers: list[str]) -> dict[str, str]:
         """Map headers to items by the setting ``columns``."""
@@ -395,9 +458,10 @@ class _LayoutReader:
         groups = _numbered_names(name for name in headers if not self.names.is_total(name))
         places = {*range(1, size + 1)}
         series = [stem for stem, group in groups.items() if {*group.values()} <= places]
-        beginning = (
-            f" to the beginning of their headers, such as columns={series[0]}, or" if series else ""
-        )
+        if len(series) != 1 or series[0] not in _GENERIC:  # else it may be one of several scales
+            series = [stem for stem in series if {*groups[stem].values()} == places]
+        settings = " or ".join(f"columns={stem}" for stem in series)
+        beginning = f" to the beginning of their headers, such as {settings}, or" if series else ""
         mend = f"; set columns{beginning} to a table with the headers column,item_id"
         notes = "".join(f" ({note})" for note in self.table.notes)
         for header in headers:
@@ -439,25 +503,28 @@ class _LayoutReader:
         rows["run"] = self._join_names(runs) if runs else "1"
         used = {*taken, *respondents, *runs}
         self.conditions = self.settings["conditions"] or self._find_common(_CONDITIONS, used)
-        self._add_columns(rows, used)
+        for name in self.conditions:
+            if name in COLUMNS:
+                raise ParameterError(f"conditions: '{name}' is a reserved name; rename the column.")
+            rows[name] = cells[name]
+        for name in {"mode", "status"} & {*cells} - used:  # in a table that this package wrote
+            rows[f"given_{name}"] = cells[name]
+
         used_or_own = {*used, *self.conditions, "questionnaire", "mode", "status"}
         is_model = bool(respondents) and _plain_name(respondents[0]) in map(_plain_name, _MODELS)
+        is_doubtful = is_model and not self.settings["respondent"]
+        for name in self._find_common(_PERSONS, {*used, *self.conditions}) if is_doubtful else ():
+            persons = cells[name].map(_as_name)
+            if persons[persons != ""].groupby(rows["respondent_id"]).nunique().max() > 1:
+                raise ParameterError(
+                    f"{self.place}: {respondents[0]} and {name} may both name the respondents; set "
+                    f"respondent={respondents[0]} if its rows are runs, or respondent={name}."
+                )
         self.are_named = bool(respondents)
         self.repeats_are_runs = is_model or bool(self.settings["respondent"])
         self.has_runs = bool(runs)
         self.left_out = [name for name in cells.columns if name not in used_or_own]
         return rows
-
-    def _add_columns(self, rows: pd.DataFrame, used: set[str]) -> None:
-        """Add the columns of conditions, and those that only this package writes."""
-        for name in self.conditions:
-            if name in COLUMNS:
-                raise ParameterError(f"conditions: '{name}' is a reserved name; rename the column.")
-            rows[name] = self.table.cells[name]
-
-        for name in ("mode", "status"):
-            if name in self.table.cells and name not in used:
-                rows[f"given_{name}"] = self.table.cells[name]
 
     def _join_names(self, columns: list[str]) -> list[str]:
         parts = [self.table.cells[name].map(_as_name) for name in columns]
@@ -484,9 +551,11 @@ class _LayoutReader:
         if any(_plain_name(header) != _plain_name(item) for header, item in wide.items()):
             text += f", {wide[start]} to {wide[end]}"
         self.notes.add("layout", text)
-        self._note_columns()
+        table = self.table.cells
+        before = () if self.are_named else table.columns[: table.columns.get_loc(start)]
         for name in self.left_out:
-            self._question_column(name, {*wide.values()})
+            is_text = name in before and pd.to_numeric(table[name], errors="coerce").isna().all()
+            self._question_column(name, {*wide.values()}, is_text)
 
         parts = []
         for header, item in wide.items():
@@ -495,12 +564,7 @@ class _LayoutReader:
 
         return pd.concat(parts, ignore_index=True)
 
-    def _note_columns(self) -> None:
-        if self.left_out:
-            text = f"columns left out: {listed(self.left_out)}"
-            self.notes.add("columns", text, len(self.left_out))
-
-    def _question_column(self, name: str, items: set[str]) -> None:
+    def _question_column(self, name: str, items: set[str], may_be_name: bool) -> None:
         """Say that a column that is left out may be a total, an item, or name the respondents."""
         nearest = self.names.nearest(name)
         if self.names.is_total(name):
@@ -509,7 +573,7 @@ class _LayoutReader:
         elif nearest not in {None, name, *items}:  # its own name if columns are set
             text = f"column {name} is not an item; is it {nearest}? Rename it, or set columns"
             self.notes.add("unknown item", text, 1)
-        elif _plain_name(name).endswith(_PERSONAL):
+        elif may_be_name or _plain_name(name).endswith(_PERSONAL):
             persons = self.table.cells[name].map(_as_name)
             if persons[persons != ""].duplicated().any():
                 text = f"the column {name} repeats: if it names the respondents, set "
@@ -536,7 +600,7 @@ class _LayoutReader:
         rests = cells[cells.isin(items)].map(lambda cell: str(cell).replace(items[cell], ""))
         repeats = rests.groupby(cells.map(items)).nunique().max()
         if item_column == "custom_id" and 1 < rests.nunique() == repeats:
-            rows = rows.assign(run=rests)
+            rows = rows.assign(run=rows["run"] + rests if self.has_runs else rests)
             self.has_runs = True
             self.notes.add("runs", f"custom_id without the item ('{rests.iloc[0]}') names the runs")
 
@@ -550,7 +614,6 @@ class _LayoutReader:
             text += f"; is it {nearest}?" if nearest else ""
             self.notes.add("unknown item", text, len(group))
 
-        self._note_columns()
         return answers.dropna(subset="item_id").reset_index(drop=True)
 
     def _use_labels(self, header: str, options: list[_OptionNames]) -> pd.Series:
@@ -560,8 +623,7 @@ class _LayoutReader:
         """
         cells = self.table.cells[header].astype(object)
         labels = self.table.labels.get(header) or {}
-        values = {n: [option.label(text) for option in options] for n, text in labels.items()}
-        named = {n for n, of_items in values.items() if {*of_items} != {None}}
+        named = {n for n, text in labels.items() if {o.label(text) for o in options} != {None}}
         strange = [text for n, text in labels.items() if n not in named]
         if strange:
             used = "the others are used" if len(named) > 1 else "the numbers are used"
@@ -595,6 +657,19 @@ def _without_mark(name: object) -> str:
     text = str(name).strip()
     bare_name = _MARK.sub("", text) if len(text) <= _LONGEST else text
     return bare_name if bare_name != text else ""
+
+
+def _without_words(name: str) -> str:
+    """Return a name without the words after its last number, or else without its first word.
+
+    Examples
+    --------
+    >>> _without_words("E5_flipped"), _without_words("flipped_E5")
+    ('E5', 'E5')
+    """
+    name = name[:_LONGEST]
+    bare_name = re.sub(r"\D+$", "", name)
+    return bare_name if bare_name != name else re.sub(r"^\W*[^\W\d_]+[\W_]+", "", name)
 
 
 def _as_name(cell: object) -> str:

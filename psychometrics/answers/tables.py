@@ -250,12 +250,10 @@ def _binary_table(path: Path, ending: str) -> _AnswerTable:
     if ending in _SPREADSHEETS:
         library(_SPREADSHEETS[ending], f"{path.name}: a spreadsheet")
 
-    reader = None
-    if ending in _STATISTICS:
-        reader = getattr(library("pyreadstat", f"{path.name}: this format"), _STATISTICS[ending])
-
     try:
-        if reader is not None:
+        if ending in _STATISTICS:
+            pyreadstat = library("pyreadstat", f"{path.name}: this format")
+            reader = getattr(pyreadstat, _STATISTICS[ending])
             _, metadata = reader(str(path), metadataonly=True)
             check_cells(path.name, metadata.number_rows or 0, metadata.number_columns)
             cells, metadata = reader(str(path))
@@ -355,6 +353,7 @@ def _json_table(path: Path) -> _AnswerTable:
             "to_json(orient='records')."
         )
 
+    kind = ""
     fields = numbered[0][1] if numbered else {}
     if {"doc", "filtered_resps"} <= fields.keys():
         kind = "samples of lm-evaluation-harness"
@@ -368,16 +367,16 @@ def _json_table(path: Path) -> _AnswerTable:
 
         samples = [(n, _harness_rows(row, model, f"{path}, line {n}")) for n, row in numbered]
         numbered = [(n, row) for n, sample in samples for row in sample]
-        rows = [row for _, row in numbered]
     elif "custom_id" in fields and isinstance(
         fields.get("response", fields.get("result", "")), dict | None
     ):
         kind = "a batch's output"
-        rows = _batch_rows([row for _, row in numbered])
-    else:
-        kind = ""
-        rows = [row for _, row in numbered]
+        numbered = [(n, row) for n, line in numbered for row in _batch_rows(line)]
+        models = {row["model"] for _, row in numbered} - {None}
+        if len(models) == 1:  # errors do not name the model
+            numbered = [(n, row | {"model": next(iter(models))}) for n, row in numbered]
 
+    rows = [row for _, row in numbered]
     if kind:
         notes.insert(0, f"read as {kind}")
 
@@ -503,30 +502,24 @@ def _log_likelihood(response: Any) -> float | None:
     return None if score > 0 else float(score)
 
 
-def _batch_rows(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the replies in a batch's output, all with its model, which errors do not name.
+def _batch_rows(line: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a row for each reply in a line of a batch's output; several are numbered as runs.
 
     A row has the text of a reply; a refusal has a status instead.
     """
+    reply = _first_object(line.get("response"), line.get("result"))
+    body = _first_object(reply.get("body"), reply.get("message"))
+    choices = body.get("choices") or [body]
     rows = []
-    for line in lines:
-        reply = _first_object(line.get("response"), line.get("result"))
-        body = _first_object(reply.get("body"), reply.get("message"))
-        text, reason = read_message(_first_object(*(body.get("choices") or [body])))
+    for number, choice in enumerate(choices, start=1):
+        text, reason = read_message(_first_object(choice))
         refuses = ENDED_WITHOUT_ANSWER.get((reason or "").lower()) == "refused"
         refuses = refuses or is_filtered(body) or is_filtered(line)
-        rows.append(
-            {
-                "custom_id": line.get("custom_id"),
-                "model": body.get("model"),
-                "response": None if refuses else text or None,
-                "status": "refused" if refuses else None,
-            }
-        )
+        row = {"custom_id": line.get("custom_id"), "model": body.get("model")}
+        row |= {"response": None if refuses else text or None}
+        row |= {"status": "refused" if refuses else None}
+        rows.append(row | ({"run": number} if len(choices) > 1 else {}))
 
-    models = {row["model"] for row in rows} - {None}
-    if len(models) == 1:
-        rows = [row | {"model": next(iter(models))} for row in rows]
     return rows
 
 
@@ -585,7 +578,8 @@ def _tidy_headers(table: _AnswerTable) -> _AnswerTable:
 
     for name in names:
         kind = cells[name].dtype
-        if pd.api.types.is_object_dtype(kind) or pd.api.types.is_bool_dtype(kind):
+        is_sparse = isinstance(kind, pd.SparseDtype)
+        if is_sparse or pd.api.types.is_object_dtype(kind) or pd.api.types.is_bool_dtype(kind):
             cells[name] = cells[name].astype(object).map(_flatten)
 
     table.texts = {str(name).strip(): text for name, text in table.texts.items()}
