@@ -194,6 +194,16 @@ def test_rows_of_a_model_are_runs_and_rows_of_people_are_people():
     assert nameless["respondent_id"].nunique() == 2
 
 
+@pytest.mark.parametrize("runs", ["run", "Seed", "repetition"])
+def test_rows_with_numbered_runs_and_no_respondent_are_runs_of_one(runs):
+    answers = _read(_wide().drop(columns="id").assign(**{runs: [3, 5]}))
+    assert answers["respondent_id"].nunique() == 1
+    assert sorted(answers["run"].astype(str).unique()) == ["3", "5"]
+    of_people = _wide().drop(columns="id")
+    assert _read(of_people.assign(**{runs: 1}))["respondent_id"].nunique() == 2
+    assert _read(of_people.assign(session_id=["k3", "m9"]))["respondent_id"].nunique() == 2
+
+
 def test_rows_of_a_respondent_whose_column_is_named_are_runs():
     table = _wide().rename(columns={"id": "engine"}).assign(engine="m")
     assert _read(table)["respondent_id"].nunique() == 2, "nobody knows what engine means"

@@ -51,8 +51,8 @@ _PERSONS = ("participant", "participant_id", "participant_code", "subject", "sub
 _RESPONDENTS = (*_MODELS, *_PERSONS, "record_id", "study_id", "email_address", "email", "token",
                 "code", "serial", "lfdn", "case", "case_id", "response_id", "id", "session",
                 "session_id")  # fmt: skip
-_RUNS = ("run", "run_id", "seed", "repeat", "repetition", "replicate", "iteration", "epoch",
-         "wave", "redcap_event_name", "event_name", "event", "visit", "timepoint",
+_RUNS_OF_ONE = ("run", "run_id", "seed", "repeat", "repetition", "replicate", "iteration", "epoch")
+_RUNS = (*_RUNS_OF_ONE, "wave", "redcap_event_name", "event_name", "event", "visit", "timepoint",
          "redcap_repeat_instance", "repeat_instance", "session", "session_id")  # fmt: skip
 _ITEMS = ("item_id", "item", "item_text", "item_name", "question_id", "question", "question_text",
           "statement", "qid", "variable", "custom_id", "input", "text", "prompt",
@@ -523,6 +523,10 @@ class _LayoutReader:
         self.are_named = bool(respondents)
         self.repeats_are_runs = is_model or bool(self.settings["respondent"])
         self.has_runs = bool(runs)
+        of_one = self.settings["run"] or [
+            name for name in runs if _plain_name(name) in _RUNS_OF_ONE
+        ]
+        self.has_runs_of_one = bool(of_one)
         self.left_out = [name for name in cells.columns if name not in used_or_own]
         return rows
 
@@ -543,6 +547,9 @@ class _LayoutReader:
 
         if not self.are_named:
             text = "no column names the respondents: each row is one (else set respondent)"
+            if self.has_runs_of_one and rows["run"].nunique() > 1:
+                rows["respondent_id"] = "1"
+                text = "no column names respondents: all rows are runs of one (else set respondent)"
             self.notes.add("respondents", text)
 
         start, end = columns.index[[0, -1]]
