@@ -32,6 +32,8 @@ _WHOLE = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _SHAPES = {None: "numbers", 0: "a number", 1: "a row of numbers", 2: "a table of numbers",
            3: "a cube of numbers"}  # fmt: skip
+# pydantic needs longer to build a validator than to use it.
+_validator = functools.cache(TypeAdapter)
 
 
 def check_columns(
@@ -386,11 +388,6 @@ def wrong_kind(name: str, message: str, value: object) -> ParameterError:
     """
     rule = re.sub(r"^\w+", "", message.replace(r"match pattern '\S'", "not be blank"))
     return ParameterError(f"{name}{rule}, got {value!r}.")
-
-
-@functools.cache
-def _validator(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
 
 
 def parse_parameters(pairs: list[str], kinds: Mapping[str, Any] | None = None) -> dict[str, object]:
