@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from numbers import Real
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -164,9 +164,20 @@ def check_choice(choices: Iterable[str], **settings: object) -> None:
     words = [str(choice) for choice in choices]
     for name, value in settings.items():
         if not isinstance(value, Hashable) or value not in choices:
-            nearest = difflib.get_close_matches(str(value), words, n=1)
-            hint = f" (did you mean {nearest[0]!r}?)" if nearest else ""
+            hint = suggest(str(value), words)
             raise ParameterError(f"{name} must be one of {', '.join(words)}, got {value!r}{hint}.")
+
+
+def suggest(name: str, names: Sequence[str]) -> str:
+    """Return a remark on the known name that is most like an unknown one, for an error message.
+
+    Examples
+    --------
+    >>> suggest("temprature", ["seed", "temperature"]), suggest("mood", ["seed"])
+    (" (did you mean 'temperature'?)", '')
+    """
+    nearest = difflib.get_close_matches(name, names, n=1)
+    return f" (did you mean {nearest[0]!r}?)" if nearest else ""
 
 
 def check_numbers(**numbers: object) -> None:
