@@ -23,6 +23,7 @@ Both kinds of models are in this one file, because encoders and decoders share t
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import math
@@ -325,14 +326,13 @@ def _pack_linear(weight: torch.Tensor, bias: torch.Tensor | None, activation: st
     def guarded(x: torch.Tensor) -> torch.Tensor:
         nonlocal works
         if works:
-            try:
+            # Private functions may be missing, refuse, or take other arguments.
+            with contextlib.suppress(Exception):
                 return multiply(x, pack())
-            except Exception:  # private functions may be missing, refuse, or take other arguments
-                values = plain(x)  # raises if the input is at fault, or memory is short
-                works = False
-                return values
 
-        return plain(x)
+        values = plain(x)  # raises if the input is at fault, or memory is short
+        works = False
+        return values
 
     return guarded
 
