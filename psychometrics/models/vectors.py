@@ -355,12 +355,9 @@ def _normalise(model: Any, states: torch.Tensor) -> torch.Tensor:
     if not decodes(model.config):
         return states
     names = ("norm", "ln_f", "final_layer_norm", "final_layernorm")
-    for name in names:
-        if hasattr(model, name):
-            normalised: torch.Tensor = getattr(model, name)(states)
-            return normalised
-
-    return states
+    norms = (getattr(model, name) for name in names if hasattr(model, name))
+    normalised: torch.Tensor = next(norms, torch.nn.Identity())(states)
+    return normalised
 
 
 def _batches(
