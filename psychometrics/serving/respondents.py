@@ -64,7 +64,7 @@ _NEGATIVE = re.compile(
 )
 # Options beside the scale, which a rule about the scale does not choose.
 _NO_ANSWER = re.compile(r"\b(?:refused?|don t know|prefer not|no answer|not applicable|n a)\b")
-_LARGEST_SEED = 10**9
+_SEED = re.compile(r"0?\d{1,9}|10{9}")  # whole numbers up to a billion
 # Loading a base is not safe in two threads.
 _LOCK = threading.Lock()
 
@@ -121,12 +121,12 @@ class Respondents:
         kind, _, detail = name.partition("-")
         is_known = name in SIMPLE
         if kind == "habit":
-            is_known = _is_seed(detail)
+            is_known = _SEED.fullmatch(detail) is not None
         elif kind == "people":
             is_known = detail in _SAMPLES
         elif kind == "impostor":
             base, _, seed = detail.rpartition("-")
-            is_known = _is_seed(seed) and base in _bases()
+            is_known = _SEED.fullmatch(seed) is not None and base in _bases()
         elif kind == "simulated":
             traits = _traits(detail)
             is_known = bool(traits)
@@ -316,11 +316,6 @@ def request_seed(*parts: object) -> int:
 
 def _plain(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.lower()))
-
-
-def _is_seed(text: str) -> bool:
-    is_short = len(text) <= len(str(_LARGEST_SEED))
-    return text.isdecimal() and is_short and int(text) <= _LARGEST_SEED
 
 
 def _traits(text: str) -> dict[str, float]:
