@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from numbers import Real
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -32,6 +32,8 @@ _WHOLE = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _SHAPES = {None: "numbers", 0: "a number", 1: "a row of numbers", 2: "a table of numbers",
            3: "a cube of numbers"}  # fmt: skip
+# pydantic needs longer to build a validator than to use it.
+_validator = functools.cache(TypeAdapter)
 
 
 def check_columns(
@@ -162,9 +164,20 @@ def check_choice(choices: Iterable[str], **settings: object) -> None:
     words = [str(choice) for choice in choices]
     for name, value in settings.items():
         if not isinstance(value, Hashable) or value not in choices:
-            nearest = difflib.get_close_matches(str(value), words, n=1)
-            hint = f" (did you mean {nearest[0]!r}?)" if nearest else ""
+            hint = suggest(str(value), words)
             raise ParameterError(f"{name} must be one of {', '.join(words)}, got {value!r}{hint}.")
+
+
+def suggest(name: str, names: Sequence[str]) -> str:
+    """Return a remark on the known name that is most like an unknown one, for an error message.
+
+    Examples
+    --------
+    >>> suggest("temprature", ["seed", "temperature"]), suggest("mood", ["seed"])
+    (" (did you mean 'temperature'?)", '')
+    """
+    nearest = difflib.get_close_matches(name, names, n=1)
+    return f" (did you mean {nearest[0]!r}?)" if nearest else ""
 
 
 def check_numbers(**numbers: object) -> None:
@@ -386,11 +399,6 @@ def wrong_kind(name: str, message: str, value: object) -> ParameterError:
     """
     rule = re.sub(r"^\w+", "", message.replace(r"match pattern '\S'", "not be blank"))
     return ParameterError(f"{name}{rule}, got {value!r}.")
-
-
-@functools.cache
-def _validator(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
 
 
 def parse_parameters(pairs: list[str], kinds: Mapping[str, Any] | None = None) -> dict[str, object]:

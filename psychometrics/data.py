@@ -257,13 +257,11 @@ def write_csv(
     '=1+1,-1
     -1,2
     """
-    import pandas as pd
+    from pandas.api.types import is_numeric_dtype
 
-    columns = [
-        column if pd.api.types.is_numeric_dtype(column.dtype) else column.map(_without_formula)
-        for _, column in table.items()
-    ]
-    safe = pd.concat(columns, axis=1) if columns else table
+    safe = table.apply(
+        lambda column: column if is_numeric_dtype(column.dtype) else column.map(_without_formula)
+    )
     safe = safe.rename(columns=_without_formula, index=_without_formula)
     safe = safe.rename_axis(index=_without_formula)
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import pkgutil
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
+
+import lazy_loader
 
 _PACKAGE = Path(__file__).resolve().parent
 _ROOT = _PACKAGE.parent if (_PACKAGE.parent / "questionnaires").is_dir() else _PACKAGE / "_shipped"
@@ -35,6 +40,31 @@ def cache_dir() -> Path:
     import pooch
 
     return Path(pooch.os_cache("psychometrics"))
+
+
+def attach_modules(package: str, paths: Iterable[str]) -> Any:
+    """Return what a package needs to import each of its modules on first use.
+
+    Parameters
+    ----------
+    package : str
+        The package's ``__name__``.
+    paths : iterable of str
+        The package's ``__path__``.
+
+    Returns
+    -------
+    tuple
+        The package's ``__getattr__``, ``__dir__`` and ``__all__``.
+
+    Examples
+    --------
+    >>> from psychometrics import store
+    >>> sorted(attach_modules(store.__name__, store.__path__)[2])
+    ['answers', 'folder', 'replies', 'urls', 'watching']
+    """
+    modules = [module.name for module in pkgutil.iter_modules(paths)]
+    return lazy_loader.attach(package, submodules=modules)
 
 
 def user_path(name: str | Path) -> Path | None:

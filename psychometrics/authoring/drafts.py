@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..checks import check_choice
+from ..checks import check_choice, check_columns
 from ..data import text_table, write_text
 from ..exceptions import ParameterError, QuestionnaireError, writing
 from ..questionnaires.library import load_questionnaire
@@ -200,11 +200,7 @@ def _read_rows(table: str | Path | pd.DataFrame, name: str, source: str) -> pd.D
     lines = table.attrs.get("lines", range(1, len(table) + 1))
     places = [f"{source}, {unit} {line}" for line in lines]
     table = table.rename(columns=lambda name: str(name).strip().lower()).fillna("").astype(str)
-    twice = table.columns[table.columns.duplicated()].tolist()
-
-    if twice:
-        raise ParameterError(f"The table has two columns '{twice[0]}': keep one.")
-
+    check_columns(table, ())
     table = join_option_columns(table)
     strange = [column for column in table.columns if column not in COLUMNS]
     if strange:

@@ -149,7 +149,9 @@ def _check_language(questionnaire: Questionnaire) -> list[_Row]:
 
     # Each text except intensifiers, with its item and the number of its template (0: none).
     texts = [("all items", 0, " ".join(option.label for option in questionnaire.options))]
+    levels = [("all items", level) for level in questionnaire.intensifiers or ()]
     for item in questionnaire.items:
+        levels += [(item.id, level) for level in item.intensifiers or ()]
         texts.append((item.id, 0, item.text))
         for number, template in enumerate(item.templates, start=1):
             terms = template.terms or item.terms
@@ -167,10 +169,6 @@ def _check_language(questionnaire: Questionnaire) -> list[_Row]:
             rows.append(
                 (place, number, "language", f"'{' '.join(text.split())}' reads as '{other}'", mend)
             )
-
-    levels = [("all items", level) for level in questionnaire.intensifiers or ()]
-    for item in questionnaire.items:
-        levels += [(item.id, level) for level in item.intensifiers or ()]
 
     for place, level in levels:
         for term in sorted(set(level.terms) - _degrees(language)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import gc
 import json
@@ -209,20 +210,16 @@ class RequestQueue:
         stored = 0
 
         for questionnaire, talk in talks:
-            turn = next(talk)
-            while True:
-                text, key = self._request(questionnaire, turn)
-                reply = self._replies[questionnaire].by_key.get(key)
-                if reply is None:
-                    requests.append((text, len(turn.items)))
-                    reply = _UNASKED
-                else:
-                    stored += 1
+            with contextlib.suppress(StopIteration):
+                turn = next(talk)
+                while True:
+                    text, key = self._request(questionnaire, turn)
+                    reply = self._replies[questionnaire].by_key.get(key, _UNASKED)
+                    stored += reply is not _UNASKED
+                    if reply is _UNASKED:
+                        requests.append((text, len(turn.items)))
 
-                try:
                     turn = talk.send(reply)
-                except StopIteration:
-                    break
 
         return requests, stored
 

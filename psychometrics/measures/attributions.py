@@ -79,11 +79,9 @@ def word_attributions(answer: _Answer, prompts: pd.DataFrame) -> pd.DataFrame:
                     units.append((start, end, sentence))
 
             for start, end, kind in sorted(units):
-                shorter = " ".join((text[:start] + text[end:]).split())
                 rows.append((number, sentence, text[start:end], kind))
-                shorter_pairs.append(
-                    (shorter, prompt["hypothesis"]) if place == 0 else (prompt["premise"], shorter)
-                )
+                shorter = prompt | {sentence: " ".join((text[:start] + text[end:]).split())}
+                shorter_pairs.append((shorter["premise"], shorter["hypothesis"]))
 
     numbers = [row[0] for row in rows]
     words = pd.DataFrame(rows, columns=["prompt", "sentence", "word", "part"])

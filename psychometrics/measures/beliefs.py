@@ -230,7 +230,6 @@ def group_differences(
     [[1.0, 0.0]]
     """
     pair = list(pair) if isinstance(pair, Iterable) else [pair]
-    check_columns(completions, (), gaps=[by])
     marked, categories = _mark_completions(completions, lexicon, [by, unit])
     marked = marked[marked[by].isin(pair)]
     check_columns(marked, [unit])

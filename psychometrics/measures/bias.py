@@ -122,12 +122,13 @@ def bias_shares(
     check_numbers(draws=draws, seed=seed)
     rng = np.random.default_rng(seed)
     tables = []
+    places = []
     for questionnaire, scale, keys, rows in _answered_scales(items, questionnaires):
         respondents = rows.groupby(level=0, sort=False)
         values = respondents.mean().to_numpy()
         counts = respondents.size().to_numpy()
 
-        table = _add_intervals(values, keys)
+        table = _add_intervals(values, keys).assign(n=len(values), rows=len(rows))
         options = [_scaled_options(questionnaire, item) for item in questionnaire.keys(scale)]
 
         for null in _NULLS:
@@ -137,15 +138,11 @@ def bias_shares(
             table[f"{null}_low"] = chance.quantile(0.025)
             table[f"{null}_high"] = chance.quantile(0.975)
 
-        table = table.rename_axis("statistic").reset_index()
-        table.insert(0, "questionnaire", questionnaire.id)
-        table.insert(1, "scale", scale.id)
-        table.insert(2, "title", scale.title)
-        table.insert(7, "n", len(values))
-        table.insert(8, "rows", len(rows))
         tables.append(table)
+        places.append((questionnaire.id, scale.id, scale.title))
 
-    return pd.concat(tables, ignore_index=True)
+    names = ["questionnaire", "scale", "title", "statistic"]
+    return pd.concat(tables, keys=places, names=names).reset_index()
 
 
 def bias_statistics(covariances: np.ndarray, keys: Iterable[int]) -> pd.DataFrame:

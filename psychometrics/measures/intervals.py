@@ -245,9 +245,8 @@ def mean_table(
     groups = units.groupby(level=list(by), sort=False, observed=True) if by else [((), units)]
     rows = []
     for label, values in groups:
-        labels = label if isinstance(label, tuple) else (label,)
         low, high = map(float, mean_interval(values))
-        rows.append((*labels, values.mean(), low, high, values.count()))
+        rows.append((*label, values.mean(), low, high, values.count()))
 
     means = pd.DataFrame(rows, columns=[*by, "mean", "low", "high", "n"])
     if pd.api.types.is_bool_dtype(table[value]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -103,10 +103,10 @@ def _score_scales(
 ) -> pd.DataFrame:
     """Return the scores of scales with their intervals, notes and (if any) personas."""
     table = scale_scores(answers, questionnaires=questionnaires, **scoring)
-    table = _add_intervals(table, item_scores(answers, **scoring), questionnaires)
+    by_name = {questionnaire.id: questionnaire for questionnaire in questionnaires}
+    table = _add_intervals(table, item_scores(answers, **scoring), by_name)
 
     # Why scores or intervals are missing.
-    by_name = {questionnaire.id: questionnaire for questionnaire in questionnaires}
     keys = ["respondent_id", "questionnaire", "run", "persona_row"]
     keys = [key for key in keys if key in table and key in answers]
     notes = []
@@ -134,23 +134,20 @@ def _score_scales(
 
 
 def _add_intervals(
-    table: pd.DataFrame, items: pd.DataFrame, questionnaires: Sequence[Questionnaire]
+    table: pd.DataFrame, items: pd.DataFrame, by_name: Mapping[str, Questionnaire]
 ) -> pd.DataFrame:
     """Add the interval of each score over its items, and the number of items."""
-    by_name = {questionnaire.id: questionnaire for questionnaire in questionnaires}
-    columns: dict[str, list[float]] = {"low": [], "high": [], "n": []}
-
+    parts = []
     for name in items["questionnaire"].unique():
         for scale in by_name[name].scales:
             intervals = scale_intervals(items, by_name[name], scale.id)
             size = len(scale.items) if "run" in items and scale.mode == "sum" else 1
-            columns["low"] += (intervals["low"] * size).tolist()
-            columns["high"] += (intervals["high"] * size).tolist()
-            columns["n"] += intervals["n"].tolist()
+            parts.append(intervals[["low", "high", "n"]] * [size, size, 1])
 
+    intervals = pd.concat(parts, ignore_index=True)
     after_score = table.columns.get_loc("score") + 1
-    for place, (column, values) in enumerate(columns.items(), start=after_score):
-        table.insert(place, column, values)
+    for place, column in enumerate(intervals, start=after_score):
+        table.insert(place, column, intervals[column])
 
     table[["low", "high"]] = table[["low", "high"]].where(table["score"].notna())
     return table.drop(columns="answered", errors="ignore")

@@ -23,6 +23,7 @@ Both kinds of models are in this one file, because encoders and decoders share t
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import math
@@ -160,9 +161,7 @@ def packed_forward(
 
         hidden = layers[-1](hidden, groups, starts)
         values = classify(pool(hidden).tanh()).float()
-        in_order = torch.empty_like(values)
-        in_order[torch.tensor(order, device=values.device)] = values
-        return in_order
+        return values[torch.tensor(order, device=values.device).argsort()]
 
     return logits
 
@@ -293,11 +292,9 @@ def _pack_linear(weight: torch.Tensor, bias: torch.Tensor | None, activation: st
     """Return a linear layer with its activation, packed for fast multiplication if that works."""
     weight = weight.detach()
     bias = None if bias is None else bias.detach()
-    act: Any = getattr(F, activation, None) if activation else nn.Identity()
-    if act is None:
-        from transformers.activations import ACT2FN
+    from transformers.activations import ACT2FN
 
-        act = ACT2FN[activation]
+    act: Any = ACT2FN[activation or "linear"]
 
     def plain(x: torch.Tensor) -> torch.Tensor:
         activated: torch.Tensor = act(F.linear(x, weight, bias))
@@ -329,14 +326,13 @@ def _pack_linear(weight: torch.Tensor, bias: torch.Tensor | None, activation: st
     def guarded(x: torch.Tensor) -> torch.Tensor:
         nonlocal works
         if works:
-            try:
+            # Private functions may be missing, refuse, or take other arguments.
+            with contextlib.suppress(Exception):
                 return multiply(x, pack())
-            except Exception:  # private functions may be missing, refuse, or take other arguments
-                values = plain(x)  # raises if the input is at fault, or memory is short
-                works = False
-                return values
 
-        return plain(x)
+        values = plain(x)  # raises if the input is at fault, or memory is short
+        works = False
+        return values
 
     return guarded
 
@@ -392,15 +388,13 @@ def _shared_beginnings(texts: Sequence[list[int]]) -> tuple[list[list[int]], lis
     shared: list[list[int]] = []
     group = []
     for text in texts:
-        if shared:
-            pairs = zip(shared[-1], text[:-1], strict=False)
-            common = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
-            if 2 * common >= max(len(text), len(shared[-1])):
-                shared[-1] = shared[-1][:common]
-                group.append(len(shared) - 1)
-                continue
-
-        shared.append(text[:-1])
+        before = shared[-1] if shared else []
+        pairs = zip(before, text[:-1], strict=False)
+        common = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+        if 2 * common >= max(len(text), len(before)):
+            shared[-1] = before[:common]
+        else:
+            shared.append(text[:-1])
         group.append(len(shared) - 1)
 
     return shared, group

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ..checks import check_choice
 from ..exceptions import IncompleteModelError, RespondentError, out_of_memory
 from .chat_templates import _check_template
-from .model_files import _TOKENIZER_FILES, read_json
+from .model_files import _TOKENIZER_FILES, _check_token_limit, read_json
 from .sources import Source, find
 
 if TYPE_CHECKING:
@@ -356,13 +356,7 @@ def load_tokenizer(source: Source | str | Path) -> PreTrainedTokenizerBase:
             )
 
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-        limit = tokenizer.model_max_length
-        if not isinstance(limit, int | float) or limit < 1:
-            raise IncompleteModelError(
-                f"{name}, tokenizer_config.json: model_max_length is {limit!r}, not a number of "
-                "tokens; correct this value."
-            )
-
+        _check_token_limit(name, tokenizer.model_max_length)
         templates = getattr(tokenizer, "chat_template", None) or {}
         for text in templates.values() if isinstance(templates, dict) else [templates]:
             _check_template(name, text)

@@ -153,6 +153,15 @@ def read_json(name: str, path: Path, kind: type = dict) -> Any:
     return content
 
 
+def _check_token_limit(name: str, limit: object) -> None:
+    """Refuse a tokenizer whose greatest number of tokens is not a number of at least 1."""
+    if not isinstance(limit, int | float) or limit < 1:
+        raise IncompleteModelError(
+            f"{name}, tokenizer_config.json: model_max_length is {limit!r}, not a number of "
+            "tokens; correct this value."
+        )
+
+
 def _folder_digest(folder: Path, weights: list[Path], left_out: Iterable[str] = ()) -> str:
     """Return a digest of all files in a folder that determine a model's answers."""
     settings = [folder / file for file in sorted(_SETTINGS_FILES) if (folder / file).is_file()]

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exceptions import IncompleteModelError, RespondentError, naming_extras, needed
+from ..exceptions import RespondentError, naming_extras, needed
 from .chat_templates import _check_template, render_template
 from .lengths import group_lengths
 from .loading import loading_errors
-from .model_files import read_json
+from .model_files import _check_token_limit, read_json
 from .onnx import _onnx_files
 from .sources import Source
 
@@ -51,11 +51,7 @@ class ONNXTokenizer:
 
         self.name_or_path = name
         self.model_max_length = settings.get("model_max_length", np.inf)
-        if not isinstance(self.model_max_length, int | float) or self.model_max_length < 1:
-            raise IncompleteModelError(
-                f"{name}, tokenizer_config.json: model_max_length is {self.model_max_length!r}, "
-                "not a number of tokens; correct this value."
-            )
+        _check_token_limit(name, self.model_max_length)
 
         added = self.splitter.get_added_tokens_decoder()
         self.all_special_ids = [number for number, token in added.items() if token.special]
@@ -121,11 +117,8 @@ class ONNXModel:
         inputs = {}
         for expected in self._session.get_inputs():
             if expected.name not in values:
-                raise RespondentError(
-                    f"{self.name} asks for the input {expected.name}, which no {self.kind} gets: "
-                    f"export it as a {self.kind}.",
-                    kind="architecture",
-                )
+                fault = f"asks for the input {expected.name}, which no {self.kind} gets"
+                raise self._export_error(fault)
             dtype = _INPUT_TYPES.get(expected.type, "int64")
             inputs[expected.name] = np.array(values[expected.name], dtype)
 
@@ -135,11 +128,12 @@ class ONNXModel:
         return logits.astype(np.float32)
 
     def _shape_error(self, shape: tuple[int, ...], expected: str) -> RespondentError:
-        return RespondentError(
-            f"{self.name} returns {self._output} of the shape {shape}, not one row for each "
-            f"{expected}: export it as a {self.kind}.",
-            kind="architecture",
-        )
+        rows = f"not one row for each {expected}"
+        return self._export_error(f"returns {self._output} of the shape {shape}, {rows}")
+
+    def _export_error(self, fault: str) -> RespondentError:
+        message = f"{self.name} {fault}: export it as a {self.kind}."
+        return RespondentError(message, kind="architecture")
 
 
 class ONNXClassifier(ONNXModel):
@@ -237,10 +231,7 @@ class ONNXDecoder(ONNXModel):
                 self._past[expected.name] = np.zeros([1, *sizes[1:]])
 
         if "logits" not in [output.name for output in self._session.get_outputs()]:
-            raise RespondentError(
-                f"{self.name} has no output named logits: export it as a {self.kind}.",
-                kind="architecture",
-            )
+            raise self._export_error("has no output named logits")
 
     def logits(self, tokens: Sequence[int], place: int) -> NDArray[np.float32]:
         """Return the logits of the next token from one place of a text on, (places, V)."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from ..checks import suggest
 from ..data import checksums, shipped
 from ..exceptions import IncompleteModelError, RespondentError
 from ..files import digest_text, known_sha256
@@ -90,9 +91,7 @@ class Source:
 
         with _hub_errors(self.model):
             files = HfApi().list_repo_files(self.model, revision=self.revision)
-
-        _check_files(self.model, {file for file in files if "/" not in file})
-        with _hub_errors(self.model):
+            _check_files(self.model, {file for file in files if "/" not in file})
             download = snapshot_download(
                 self.model,
                 revision=self.revision,
@@ -281,11 +280,9 @@ def _missing_folder(folder: Path) -> RespondentError:
 def _unknown_name(name: str) -> RespondentError:
     """Return the error about a name that means nothing, with a member of a similar name."""
     members = [path.parent.name for path in (data_dir() / "population").glob("*/recipe.json")]
-    close = difflib.get_close_matches(name, members, n=1)
-    hint = f" (did you mean '{close[0]}'?)" if close else ""
     return RespondentError(
-        f"There is no respondent {_quote(name)}{hint}: name a folder with a model, a hub id such "
-        "as owner/model, or a member that `psychometrics population` lists.",
+        f"There is no respondent {_quote(name)}{suggest(name, members)}: name a folder with a "
+        "model, a hub id such as owner/model, or a member that `psychometrics population` lists.",
         kind="not found",
     )
 

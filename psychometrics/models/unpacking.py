@@ -89,6 +89,4 @@ def _unpack(file: Path, digest: str) -> Path:
             if not folder.is_dir():
                 raise
 
-        Path(temporary).mkdir(exist_ok=True)  # for the context manager to remove
-
     return folder

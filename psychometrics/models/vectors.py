@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ..checks import whole_depth
 from ..exceptions import ParameterError
+from ..files import replacing
 from ..paths import cache_dir
 from ..store import key_of
 from .devices import resolve_device
@@ -118,11 +119,8 @@ def _cached_vectors(
     with contextlib.suppress(OSError):  # a read-only cache only costs time
         folder.mkdir(parents=True, exist_ok=True)
         for path, vectors in zip(paths, hidden, strict=True):
-            temporary = path.with_suffix(f".{os.getpid()}")
-            with temporary.open("wb") as file:
-                np.save(file, vectors)
-
-            temporary.replace(path)
+            with replacing(path) as temporary:
+                np.save(temporary, vectors)
 
         for old in sorted(folder.glob("*.npy"), key=os.path.getmtime)[:-_KEPT]:
             old.unlink()
@@ -357,12 +355,9 @@ def _normalise(model: Any, states: torch.Tensor) -> torch.Tensor:
     if not decodes(model.config):
         return states
     names = ("norm", "ln_f", "final_layer_norm", "final_layernorm")
-    for name in names:
-        if hasattr(model, name):
-            normalised: torch.Tensor = getattr(model, name)(states)
-            return normalised
-
-    return states
+    norms = (getattr(model, name) for name in names if hasattr(model, name))
+    normalised: torch.Tensor = next(norms, torch.nn.Identity())(states)
+    return normalised
 
 
 def _batches(

@@ -8,7 +8,6 @@ Another package adds questionnaires through an entry point that names a package 
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
 from collections.abc import Iterable
@@ -19,7 +18,7 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
-from ..checks import check_flags
+from ..checks import check_flags, suggest
 from ..data import fetch
 from ..exceptions import ParameterError, QuestionnaireError
 from ..paths import questionnaires_dir, user_path
@@ -234,11 +233,9 @@ def _find(name_or_path: str | Path) -> Path:
 
     names = questionnaire_names()
     name = str(name_or_path)[:100]
-    close = difflib.get_close_matches(name, names, n=1)
-    hint = f" (did you mean '{close[0]}'?)" if close else ""
     raise QuestionnaireError(
-        f"No questionnaire {name!r}{hint}: give one of {', '.join(names)}, or the path of a "
-        "YAML, JSON or OSD file."
+        f"No questionnaire {name!r}{suggest(name, names)}: give one of {', '.join(names)}, or the "
+        "path of a YAML, JSON or OSD file."
     )
 
 

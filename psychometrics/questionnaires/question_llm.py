@@ -36,9 +36,7 @@ class _QuestionLlm(_Layout):
 
     prompt_template: str | None = None
     choice_delim: str | None = None
-    index_type: Literal["numerical", "alphabetical", "alphabetical_u", "alphabetical_l"] | None = (
-        None
-    )
+    index_type: Literal[*_INDICES] | None = None  # type: ignore[valid-type]
     seed: Annotated[int, Field(strict=True, ge=0, lt=1 << 32)] | None = None
     instruction: str | None = None
     categories: Annotated[tuple[str, ...], Field(min_length=1)] | None = None

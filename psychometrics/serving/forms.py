@@ -210,8 +210,12 @@ class _Form:
             return self._choose(list(values), schema, questions, name)
         if kind == "object" or "properties" in schema:
             return self._object(schema.get("properties", {}), questions, depth)
-        if kind == "array":
-            return self._array(schema, questions, name, depth)
+        if kind == "array":  # with an entry for each item, or as few as the schema permits
+            fewest = schema.get("minItems", 1)
+            count = min(max(fewest, 1), 100) if isinstance(fewest, int) else 1
+            parts = [[question] for question in questions] or [[]] * count
+            entry = schema.get("items", {})
+            return [self.fill(entry, part, name, depth + 1) for part in parts]
         return self._free(kind, questions, name)
 
     def _resolved(self, schema: Any) -> dict[str, Any]:
@@ -241,17 +245,6 @@ class _Form:
             name: self.fill(schema, questions, name, depth + 1)
             for name, schema in properties.items()
         }
-
-    def _array(
-        self, schema: dict[str, Any], questions: Sequence[Question], name: str, depth: int
-    ) -> list[Any]:
-        """Return an entry for each item of the prompt, or as few entries as the schema permits."""
-        entry = schema.get("items", {})
-        if questions:
-            return [self.fill(entry, [question], name, depth + 1) for question in questions]
-        fewest = schema.get("minItems", 1)
-        count = min(max(fewest, 1), 100) if isinstance(fewest, int) else 1
-        return [self.fill(entry, (), name, depth + 1) for _ in range(count)]
 
     def _choose(
         self, values: list[Any], schema: dict[str, Any], questions: Sequence[Question], name: str

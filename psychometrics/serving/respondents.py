@@ -64,7 +64,7 @@ _NEGATIVE = re.compile(
 )
 # Options beside the scale, which a rule about the scale does not choose.
 _NO_ANSWER = re.compile(r"\b(?:refused?|don t know|prefer not|no answer|not applicable|n a)\b")
-_LARGEST_SEED = 10**9
+_SEED = re.compile(r"0?\d{1,9}|10{9}")  # whole numbers up to a billion
 # Loading a base is not safe in two threads.
 _LOCK = threading.Lock()
 
@@ -121,12 +121,12 @@ class Respondents:
         kind, _, detail = name.partition("-")
         is_known = name in SIMPLE
         if kind == "habit":
-            is_known = _seed(detail) is not None
+            is_known = _SEED.fullmatch(detail) is not None
         elif kind == "people":
             is_known = detail in _SAMPLES
         elif kind == "impostor":
             base, _, seed = detail.rpartition("-")
-            is_known = _seed(seed) is not None and base in _bases()
+            is_known = _SEED.fullmatch(seed) is not None and base in _bases()
         elif kind == "simulated":
             traits = _traits(detail)
             is_known = bool(traits)
@@ -199,14 +199,9 @@ class Respondents:
     def _recognise(self, text: str) -> list[_Known]:
         """Return the known items that a question contains, from the longest match."""
         plain = f" {_plain(text)} "
-        return self.items.get(plain.strip()) or next(
-            (
-                self.items[words]
-                for words in sorted(self.items, key=len, reverse=True)
-                if len(words) > 8 and f" {words} " in plain
-            ),
-            [],
-        )
+        within = [words for words in self.items if len(words) > 8 and f" {words} " in plain]
+        longest = max(within, key=len, default=plain.strip())
+        return self.items.get(plain.strip()) or self.items.get(longest, [])
 
     def _rising(self, choices: tuple[Choice, ...]) -> tuple[int, ...]:
         """Return the places of options from the lowest to the highest, without *refused* and such.
@@ -321,11 +316,6 @@ def request_seed(*parts: object) -> int:
 
 def _plain(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.lower()))
-
-
-def _seed(text: str) -> int | None:
-    is_number = text.isdecimal() and len(text) <= len(str(_LARGEST_SEED))
-    return int(text) if is_number and int(text) <= _LARGEST_SEED else None
 
 
 def _traits(text: str) -> dict[str, float]:

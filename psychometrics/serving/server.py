@@ -89,12 +89,10 @@ class NullServer(ThreadingHTTPServer):
         public: bool = False,
         repeats: bool = False,
     ) -> None:
-        if not _is_loopback(host) and not public:
-            raise ParameterError(
-                f"host: other machines can reach {host}; use 127.0.0.1, or add --public."
-            )
-        if not _is_loopback(host) and not key:
-            raise ParameterError(f"host: other machines can reach {host}; set {KEY_VARIABLE}.")
+        self.is_public = not _is_loopback(host)
+        if self.is_public and not (public and key):
+            mend = f"set {KEY_VARIABLE}" if public else "use 127.0.0.1, or add --public"
+            raise ParameterError(f"host: other machines can reach {host}; {mend}.")
         check_numbers(port=port + 1)
         if port > 65_535:
             raise ParameterError(f"port: {port} is too large; use 0 to 65535.")
@@ -102,7 +100,6 @@ class NullServer(ThreadingHTTPServer):
         self.respondents = Respondents(questionnaires)
         self.host = host
         self.key = key
-        self.is_public = not _is_loopback(host)
         self.repeats = repeats
         self.stats: Counter[str] = Counter()
         self.counts: Counter[int] = Counter()

@@ -250,11 +250,8 @@ class Folder:
         times = [file.mtime for file in self.files() if file.mtime is not None]
         for file in files:
             is_temporary = file.base_name.startswith(".v1-") and file.extension == "tmp"
-            if (
-                is_temporary
-                and file.mtime is not None
-                and max(times) - file.mtime > timedelta(days=1)
-            ):
+            has_age = is_temporary and file.mtime is not None
+            if has_age and max(times) - file.mtime > timedelta(days=1):
                 self._delete(file.base_name)
 
         return fewer

@@ -56,7 +56,9 @@ def _open_store(store: str | Path | None) -> tuple[fs.FileSystem, str]:
 
     occupied = root if kind in (fs.FileType.File, fs.FileType.Unknown) else ""
     if system.type_name == "local" and kind == _MISSING:
-        occupied = _not_a_folder(Path(root))
+        places = Path(root), *Path(root).parents
+        nearest = next(filter(os.path.lexists, places), Path())
+        occupied = "" if nearest.is_dir() else str(nearest)
 
     if occupied:
         raise StoreError(f"{occupied} is a file, not a store: name another folder in {setting}.")
@@ -72,14 +74,6 @@ def _check_name(text: str, setting: str) -> None:
         raise StoreError(
             f"{text} is not a folder: name one, like file:///folder or s3://bucket/x, in {setting}."
         )
-
-
-def _not_a_folder(path: Path) -> str:
-    """Return the file on a path that prevents making a folder there, if there is one."""
-    for place in (path, *path.parents):
-        if os.path.lexists(place):
-            return "" if place.is_dir() else str(place)
-    return ""
 
 
 @functools.cache  # connect only once

@@ -44,9 +44,7 @@ class _Watch:
             return counts
 
         for (respondent_id, _), note in self._notes.items():
-            missing = note.missing()
-            if missing:
-                counts[respondent_id] += missing
+            counts += Counter({respondent_id: note.missing()})  # without zeros
         return counts
 
 
