@@ -50,7 +50,16 @@ _REMARK = re.compile(r"\s*(?:[(\[,;–—\n]|[.:]\s|\s-\s)")
 # Words that a remark after an answer must not contain, because they could revoke the answer.
 _DOUBT = re.compile(
     r"\d|\b(or|not|perhaps|maybe|between|o|no|quizás?|tal vez|entre|oder|nicht|vielleicht|ou|pas|"
-    r"peut-être|one|two|three|four|five|six|seven|eight|nine|ten)\b",
+    r"peut-être|one|two|three|four|five|six|seven|eight|nine|ten|scratch (?:that|this|it)|unless|"
+    r"(?:just|only) (?:kidding|joking)|take (?:that|this|it) back|chang\w+ my mind|instead|unsure|"
+    r"uncertain|hypothetical\w*|reversed|mistake|oops|ni|ne|non|não|nein|kein\w*|niet|sondern|"
+    r"außer|salvo|sauf|scherz|irrtum|broma|erreur)\b|[^\W\d_a-zà-ɏ]",
+    re.IGNORECASE,
+)
+# Words of denial agree with the lowest option, and revoke any other.
+_DENIAL = re.compile(
+    r"\b(never|hardly|wrong|false|incorrect|untrue|nie|niemals|falsch|nunca|jamás|falso|jamais|"
+    r"faux)\b",
     re.IGNORECASE,
 )
 _OPENING_WORDS = re.compile(
@@ -64,20 +73,25 @@ _NUMBER_WORDS = {
     "es": "cero uno dos tres cuatro cinco seis siete ocho nueve diez",
     "fr": "zéro un deux trois quatre cinq six sept huit neuf dix",
 }
-# Number words in all languages: a reply need not be in the questionnaire's language.
+# Number words in all languages: a reply need not be in the questionnaire's language. But *null* is
+# also the word of programs for no value.
 _SPELLED = {
     word: str(number)
     for words in _NUMBER_WORDS.values()
     for number, word in enumerate(words.split())
+    if word != "null"
 }
 _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
 # Marks around a model's thoughts, as their makers write them.
 _THINKING = r"(?:\w+:)?(?:think|thought|reason|reflection|analysis|scratchpad|inner_)[^<>\n]*"
 _BEGINS = (
-    rf"<(?:{_THINKING})>|\[THINK\]|◁think▷|<unused94>(?:thought)?"
-    r"|<\|(?:START_THINKING|begin_of_thought)\|>"
+    rf"<\|?(?:{_THINKING})>|\[(?:BEGIN |START )?(?:THINK|REASON)(?:ING)?\]|◁think▷"
+    r"|<unused94>(?:thought)?|<\|channel>(?:thought)?|<\|(?:START_THINKING|begin_of_thought)\|>"
 )
-_ENDS = rf"</(?:{_THINKING})>|\[/THINK\]|◁/think▷|<unused95>|<\|(?:END_THINKING|end_of_thought)\|>"
+_ENDS = (
+    rf"<\|?/(?:{_THINKING})>|\[(?:/|END )(?:THINK|REASON)(?:ING)?\]|◁/think▷"
+    r"|<unused95>|<channel\|>|<\|(?:END_THINKING|end_of_thought)\|>"
+)
 # The marks before and after a model's thoughts.
 _THOUGHT_MARK = re.compile(rf"{_BEGINS}|{_ENDS}", re.IGNORECASE)
 # The mark with which a template begins a model's thoughts, at the end of a prompt.
@@ -85,8 +99,26 @@ _THOUGHTS_BEGUN = re.compile(rf"(?:{_BEGINS})\s*\Z", re.IGNORECASE)
 _THOUGHTS = re.compile(rf"(?:{_BEGINS}).*?(?:{_ENDS}|\Z)", re.IGNORECASE | re.DOTALL)
 # The template may have written the first mark, so that the reply has only the second.
 _THOUGHTS_BEFORE = re.compile(rf"\A.*(?:{_ENDS})", re.IGNORECASE | re.DOTALL)
-_ANSWER_MARKS = re.compile(
-    r"</?answer>|<\|(?:(?:START|END)_RESPONSE|(?:begin|end)_of_solution)\|>", re.IGNORECASE
+_ANSWER_NAMES = (
+    r"(?:(?:begin|start|end|of|final|my)_?)*(?:final|answer|score|rating|choice|option|value|label|"
+    r"response|reply|result|output|solution|box|respuesta|puntuación|antwort|réponse)s?"
+)
+_ANSWER_MARKS = re.compile(rf"<[/|]*(?:{_ANSWER_NAMES})\s*\|?>|</s>\s*\Z", re.IGNORECASE)
+# Marks of a text's form, and of the beginning of a turn, say nothing about what is between them.
+_FORM_NAMES = (
+    r"[biups]|br|hr|em|strong|span|div|code|pre|[uo]l|li|table|thead|tbody|t[rdh]|h[1-6]|html|body|"
+    r"su[bp]|bos|begin_of_text|assistant|im_start\|>assistant|start_of_turn>model|"
+    r"start_header_id\|>assistant|end_header_id"
+)
+# What is between other marks, or after one that nothing ends, is no answer, whatever its name.
+_OTHER_NAME = rf"(?!(?:{_ANSWER_NAMES}|{_FORM_NAMES})(?![\w:.▁-]))([a-z][\w:.▁-]*)"
+_OTHERS = re.compile(
+    rf"(?:^[^\w<\n]*<|<[|｜]){_OTHER_NAME}(?:\s+\w+=[^<>\n]*)?\s*[|｜]?>(?!\s*[:=])"
+    r".*?(?:<[|｜]?/\1\s*[|｜]?>|<\1[|｜]>|\Z)",
+    re.IGNORECASE | re.DOTALL | re.MULTILINE,
+)
+_OTHERS_BEFORE = re.compile(
+    rf"\A.*^[^<\n]*</{_OTHER_NAME}>", re.IGNORECASE | re.DOTALL | re.MULTILINE
 )
 # Channels of gpt-oss, also without their special tokens.
 _FINAL_CHANNEL = re.compile(
@@ -111,9 +143,9 @@ _AFTER_NUMBER = r"(?m)^([^\w\n]{0,9}\d{1,4}) *([%s]) *(?=\S)"
 _LIST_SIGNS = "・۔।"
 _DOUBTFUL_SIGNS = "、،。"
 _FULL_WIDTH_SIGNS = "．，"
-_CORRECTION = re.compile(
-    r"^\W*(?:correction|corrected|edit|sorry|wait|actually|rather|i mean|i meant)\b[\s,:;.–-]*",
-    re.IGNORECASE,
+# A statement's number, a separator and an answer after other words: "On reflection, 1: 5".
+_LATER_ANSWER = re.compile(
+    r"(?<=[\s(,;:.])(?<![-+*/×=] )(?<!of )\(?\d{1,4}\)?\s*[:=]\s*[^,;|\n]+", re.IGNORECASE
 )
 
 
@@ -219,7 +251,8 @@ def _remove_thoughts(reply: str) -> str:
     reply = _BARE_CHANNELS.sub("", reply.strip())
     reply = _THOUGHTS.sub("\n", reply)
     reply = _THOUGHTS_BEFORE.sub("\n", reply)
-    return _ANSWER_MARKS.sub("\n", reply).strip()
+    reply = _OTHERS.sub("\n", _ANSWER_MARKS.sub("\n", reply))
+    return _OTHERS_BEFORE.sub("\n", reply).strip()
 
 
 def _simplify_signs(text: str) -> str:
@@ -265,7 +298,14 @@ class _Reader:
                 self.values.setdefault(_normalise(reply), set()).add(options[i].value)
 
         self.names = {_normalise(name) for name in names}
+        self.lowest_value = options[0].value
+        self.bounds = names[0], names[-1]
         self.highest = re.escape(names[-1])
+
+        texts = [options[i].label for i in order]
+        places = [str(place) for place in range(1, len(texts) + 1)]
+        self.labelled_scale = _compile_scale(names, texts)
+        self.counted_scale = _compile_scale(places, texts)
 
     def read(self, text: str) -> _Answer:
         """Return the status of a reply, and the value of the one option that it names."""
@@ -308,6 +348,9 @@ class _Reader:
             return set()
 
         values = self.values.get(_normalise(text[: beginning.start()]), set())
+        if _DENIAL.search(remark) and values != {self.lowest_value}:
+            return set()
+
         words = _normalise(remark)
         texts = [t for t in self.texts if re.search(rf"(?<!\w){re.escape(t)}(?!\w)", words)]
         longest = [t for t in texts if not any(t != other and t in other for other in texts)]
@@ -319,6 +362,7 @@ class _Reader:
 
 _ANSWER_KEYS = ("answer", "score", "value", "label", "rating", "choice", "option", "response",
                 "respuesta", "puntuación", "valor")  # fmt: skip
+_SCALE_KEYS = ("max", "maximum", "max_score", "highest", "out_of", "scale", "range")
 _ITEM_KEYS = ("number", "no", "id", "item", "statement", "question", "index", "afirmación")
 _OPENING = re.compile(r"[{\[]")
 _OPENINGS = 200  # most brackets to try
@@ -346,10 +390,21 @@ class _ReplyReader:
 
     def __init__(self, readers: list[_Reader]) -> None:
         self.readers = readers
+        # Some models count several statements from 0.
+        self.numbers = range(0 if len(readers) > 1 else 1, len(readers) + 1)
 
     def read(self, text: str) -> list[_Answer]:
         """Return the answer to each statement, or why there is none."""
-        text, in_json = self._extract_json(text)
+        count = len(self.readers)
+        readers = [reader for reader in self.readers if count == 1 or len(reader.names) > 2]
+        for scale in {reader.labelled_scale for reader in readers}:
+            # what is left of an object is an object
+            text = scale.sub(lambda match: '": "' if '":' in match[0] else " ", text)
+
+        # If the options are counted, a number may be that of a place, not a label.
+        counted_scales = {reader.counted_scale for reader in readers}
+        is_doubtful = any(scale.search(text) for scale in counted_scales)
+        text, in_json = self._extract_json(text.strip())
         answers: defaultdict[int, set[_Answer]] = defaultdict(set)
         for number, answer in in_json:
             answers[number].add(answer)
@@ -359,13 +414,18 @@ class _ReplyReader:
             for number, answer in self._read_numbered(line):
                 answers[number].add(answer)
 
-            correction = _CORRECTION.sub("", line, count=1)
-            for number, answer in self._read_numbered(correction) if correction != line else ():
-                if number in answers:
+            read = [n for n in answers if any(status == "ok" for status, _ in answers[n])]
+            for piece in _LATER_ANSWER.findall(line):
+                number, answer = self._read_line(piece) or (0, ("missing", None))
+                is_of_scale = _normalise(piece) in self.readers[number - 1].values
+                if answer[0] == "ok" and number in read and not is_of_scale:
                     answers[number].add(answer)
 
-        in_order = [] if answers else self._read_labels(text)
-        if in_order:
+        is_from_0 = next(iter(answers), None) == 0 or len(answers) == count
+        has_0 = any(status == "ok" for status, _ in answers.pop(0, ()))
+        if is_doubtful or (has_0 and is_from_0 and answers and count not in answers):
+            answers.clear()
+        elif not answers and (in_order := self._read_labels(text)):
             return in_order
 
         status_of_others = "missing" if answers else "unreadable"
@@ -373,7 +433,7 @@ class _ReplyReader:
             status_of_others = "refused"
 
         results: list[_Answer] = []
-        for number in range(1, len(self.readers) + 1):
+        for number in range(1, count + 1):
             candidates = answers.get(number, {(status_of_others, None)})
             good = {answer for answer in candidates if answer[0] == "ok"}
             if len(good) == 1 and all(status in ("ok", "unreadable") for status, _ in candidates):
@@ -411,19 +471,24 @@ class _ReplyReader:
 
         if not isinstance(content, tuple):
             return []
+        if self._has_other_scale(content):
+            rest = tuple(pair for pair in content if str(pair[0]).lower() not in _SCALE_KEYS)
+            answers = self._read_json(rest, depth + 1)
+            return [(number, ("unreadable", None)) for number, _ in answers]
+
         item = _find_value(content, _ITEM_KEYS)
         value = _find_value(content, _ANSWER_KEYS)
         number = None if item is None or value is None else self._find_number(item)
-        if number:
+        if number is not None:
             return self._read_json_value(number, value)
 
-        answers: list[_Numbered] = []
+        answers = []
         for key, value in content:
             number = self._find_number(key)
             if item is None and len(self.readers) == 1 and str(key).strip().lower() in _ANSWER_KEYS:
                 number = 1  # the only statement
 
-            if number:
+            if number is not None:
                 answers += self._read_json_value(number, value)
             elif isinstance(value, tuple | list):
                 answers += self._read_json(value, depth + 1)
@@ -435,11 +500,20 @@ class _ReplyReader:
         if value is None:  # null is not an answer
             return []
         if isinstance(value, tuple):  # an object
-            value = _find_value(value, _ANSWER_KEYS)
+            value = None if self._has_other_scale(value) else _find_value(value, _ANSWER_KEYS)
         if value is None or isinstance(value, list):
             return [(number, ("unreadable", None))]
 
         return [(number, self.readers[number - 1].read(str(value)))]
+
+    def _has_other_scale(self, content: tuple[tuple[Any, Any], ...]) -> bool:
+        """Return whether an object names a highest label, or a range, that is not the options'."""
+        lowest, highest = self.readers[0].bounds
+        text = str(_find_value(content, _SCALE_KEYS))
+        numbers = re.findall(
+            r"(?<!\w)(?<![^\W\d]-)\d+(?!\w|-[^\W\d])", text
+        )  # not those of "GAD-7"
+        return numbers not in ([], [highest]) and [numbers[0], numbers[-1]] != [lowest, highest]
 
     def _find_number(self, name: object) -> int | None:
         """Return the number of the statement that a key or entry of JSON names."""
@@ -451,7 +525,7 @@ class _ReplyReader:
         )
 
         if match:
-            return int(match[1]) if 1 <= int(match[1]) <= len(self.readers) else None
+            return int(match[1]) if int(match[1]) in self.numbers else None
 
         for number, reader in enumerate(self.readers, start=1):
             if text == reader.id or _normalise(text) in reader.statements:
@@ -463,7 +537,7 @@ class _ReplyReader:
         """Return the answers on a line, read as a table's row, as a whole, or between commas."""
         cells = [cell.strip() for cell in _strip_marks(line).strip("|").split("|")]
         number = self._find_number(cells[0]) if len(cells) > 1 else None
-        if number:
+        if number is not None:
             answers = [self.readers[number - 1].read(cell) for cell in cells[1:]]
             readable = [answer for answer in answers if answer[0] != "unreadable"]
             return [(number, readable[0] if len(readable) == 1 else ("unreadable", None))]
@@ -474,15 +548,18 @@ class _ReplyReader:
 
         pieces = [piece for piece in re.split(r"[,;|、،؛]", line) if piece.strip()]
         several = [answer for piece in pieces if (answer := self._read_line(piece))]
-        if len(pieces) > 1 and len(several) == len(pieces):
+        if len(pieces) > 1 and len(several) == len(pieces) and all(n for n, _ in several):
             return several
 
         return [line_answer] if line_answer else []
 
     def _read_line(self, line: str) -> _Numbered | None:
         """Return the answer on a line that begins with a statement's number."""
-        match = _LINE.fullmatch(_strip_marks(line))
-        if not match or not 1 <= int(match[1]) <= len(self.readers):
+        line = _strip_marks(line)
+        match = _LINE.fullmatch(line)
+        if not match or int(match[1]) not in self.numbers:
+            return None
+        if len(self.readers) == 1 and re.fullmatch(r"\d+ *[-–] *\d+", line):  # a range?
             return None
         return int(match[1]), self.readers[int(match[1]) - 1].read(match[2])
 
@@ -505,6 +582,28 @@ class _ReplyReader:
         return answers if is_read else []
 
 
+def _compile_scale(names: list[str], texts: list[str]) -> re.Pattern[str]:
+    """Compile a pattern for all options in order, each as a name and its text.
+
+    Where the names are statements' numbers, another number after the last shows that the texts
+    are answers. A scale from 0 may begin with 1.
+    """
+    entries = [
+        [name, *re.findall(r"[^\W_]+", _normalise(text))]
+        for name, text in zip(names, texts, strict=True)
+    ]
+    if not all(re.search(r"[^\W\d]", text) for text in texts):
+        return re.compile(r"(?!)")  # options that are numbers look like answers
+
+    gap = r"[\W_]+"
+    parts = [gap.join(map(re.escape, entry)) for entry in entries]
+    if names[0] == "0" and len(names) > 3:
+        parts = [f"(?:{parts[0]}{gap})?{parts[1]}", *parts[2:]]
+
+    after = int(names[-1]) + 1 if names[-1].isdigit() else ""
+    return re.compile(rf"(?<![\w.-]){gap.join(parts)}(?!\w)(?!\W+{after}\b)", re.IGNORECASE)
+
+
 def _find_value(content: tuple[tuple[Any, Any], ...], names: Sequence[str]) -> Any:
     """Return the value of an object's first key with one of several names."""
     values = {str(key).strip().lower(): value for key, value in content}
@@ -514,8 +613,9 @@ def _find_value(content: tuple[tuple[Any, Any], ...], names: Sequence[str]) -> A
 def _strip_marks(text: str) -> str:
     """Return a text without surrounding emphasis, quotes and bullets."""
     plain = re.sub(r"[*_`\"“”«»「」『』]", "", text)
-    # A minus right before a digit is the number's sign.
-    return re.sub(r"^(?:[•>\s]|-(?!\d))+(?=[^\d\s]|\d+\s*[:=.)])", "", plain).strip()
+    # A minus right before a digit is the number's sign, and > may mean more than a number.
+    marks = r"[•\s]|-(?!\d)|>(?=[\s>]*(?:[^\d\s=]|\d+\s*[:=.)]\s*\S))"
+    return re.sub(rf"^(?:{marks})+(?=[^\d\s]|\d+\s*[:=.)])", "", plain).strip()
 
 
 @functools.lru_cache(maxsize=4096)  # each reply has the same statements and options
@@ -523,5 +623,5 @@ def _normalise(text: str) -> str:
     """Return a text in a form for comparison: only words and signs, in lower case."""
     text = _strip_marks(_simplify_signs(text)).lower()
     # a stop before a digit alone is a decimal point
-    text = re.sub(r"[()\[\]:;!?=–—、。،۔]|(?<=\w)[.,]|[.,](?!\d)|\s-\s", " ", text)
+    text = re.sub(r"[()\[\]:;?=、。،۔]|!(?!=)|[–—](?!\d)|(?<=\w)[.,]|[.,](?!\d)|\s-\s", " ", text)
     return re.sub(r"\s+", " ", text).strip()
