@@ -64,20 +64,29 @@ def output_names(config: Mapping[str, Any], model: str = "The model") -> dict[in
     Raises
     ------
     RespondentError
-        ``id2label`` and ``label2id`` contradict each other.
+        ``id2label`` and ``label2id`` contradict each other, or one of them does not map numbers to
+        names or names to numbers.
 
     Examples
     --------
     >>> output_names({"id2label": {"0": "entailment", "1": "neutral", "2": "contradiction"}})
     {0: 'entailment', 1: 'neutral', 2: 'contradiction'}
     """
-    names = {int(i): name for i, name in (config.get("id2label") or {}).items()}
-    numbers = config.get("label2id")
-    if not isinstance(numbers, dict):
-        return names or None
+    try:
+        names = {int(i): str(name) for i, name in (config.get("id2label") or {}).items()}
+        named = {int(i): str(name) for name, i in (config.get("label2id") or {}).items()}
+    except (AttributeError, TypeError, ValueError):
+        raise RespondentError(
+            f"{model}, config.json: id2label does not map numbers to names, or label2id names to "
+            "numbers; correct them.",
+            kind="labels",
+        ) from None
 
-    named = {int(i): name for name, i in numbers.items()}
-    if names and named != names:
+    if not names or not named:
+        return names or named or None
+    if {i: name.casefold() for i, name in names.items()} != {
+        i: name.casefold() for i, name in named.items()
+    }:
         raise RespondentError(
             f"{model}, config.json: id2label contradicts label2id; correct one of them.",
             kind="labels",
