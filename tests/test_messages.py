@@ -521,3 +521,21 @@ def test_a_remark_that_may_revoke_an_answer_makes_it_unreadable(remark):
 )  # fmt: skip
 def test_other_remarks_leave_an_answer_as_it_is(answer, value):
     assert read(f"1: {answer}", 1) == [UNREAD if value is None else ("ok", float(value))]
+
+
+@pytest.mark.parametrize("label", range(4))
+@pytest.mark.parametrize(
+    "form",
+    ["{} of 3", "1: {} out of 3", "{word} ({})", "{} (= {word})", r"\boxed{{{}}}",
+     r"$\boxed{{{word}}}$",
+     "The answer is $\\boxed{{{}}}$.", "I would say {}", "I’d go with {word}.", "Antwoord: {}",
+     "回答：{}", "Відповідь: {}", "उत्तर: {}"],
+)  # fmt: skip
+def test_plain_answers_are_read_in_more_forms(form, label):
+    word = ("zero", "one", "two", "three")[label]
+    assert read_gad7(form.format(label, word=word)) == [("ok", float(label))]
+
+
+@pytest.mark.parametrize("reply", ["I'm only a language model.", "I’d rather not answer this."])
+def test_refusals_are_read_in_more_forms(reply):
+    assert read_gad7(reply) == [REFUSED]

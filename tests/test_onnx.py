@@ -199,18 +199,6 @@ def test_outputs_of_an_onnx_file_are_read_from_the_names_in_the_config(copy):
     assert (load_respondent(copy).answer(PAIRS) == usual[:, [2, 0, 1]]).all()
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [{"id2label": ["entailment", "neutral", "contradiction"]},
-     {"id2label": {"output 0": "entailment"}}, {"label2id": {"entailment": None}}],
-)  # fmt: skip
-def test_names_of_outputs_in_another_form_are_refused(copy, settings):
-    _change(copy / "config.json", **settings)
-    with pytest.raises(RespondentError) as error:
-        load_respondent(copy)
-    assert error.value.kind == "labels"
-
-
 def test_names_of_outputs_may_differ_in_their_capitals(copy):
     usual = load_respondent(copy).answer(PAIRS)
     config = json.loads((copy / "config.json").read_text())

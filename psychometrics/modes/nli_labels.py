@@ -42,11 +42,15 @@ def labels_from_names(names: Sequence[str | None], model: str = "The model") -> 
     >>> labels_from_names(["LABEL_0", "LABEL_1", "LABEL_2"]) is None
     True
     """
-    plain = [str(name or "").strip().lower() for name in names]
+    plain = [
+        re.sub(r"^(label|class)?[\s\d:._-]*", "", str(name or "").strip().lower()) for name in names
+    ]
 
-    if any(re.fullmatch(r"(label|class)?[\s_-]*\d*|none", name) for name in plain):
+    if any(name in ("", "none") for name in plain):
         return None
     stems = [label[:6] for label in NLI_LABELS]  # entail(ed), neutra(l), contra(dictory)
+    if sorted(plain) == ["c", "e", "n"]:
+        stems = ["e", "n", "c"]
     places = [[i for i, name in enumerate(plain) if name.startswith(stem)] for stem in stems]
     if any(len(positions) != 1 for positions in places):
         raise RespondentError(

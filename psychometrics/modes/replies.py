@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import json
 import re
 import unicodedata
@@ -18,10 +19,11 @@ from ..questionnaires import Item, Option, Questionnaire
 from .messages import option_labels
 
 _REFUSALS = re.compile(
-    r"\bas an? (ai|artificial|(large )?language model|assistant|chatbot|machine)\b"
-    r"|\b(i|we) (am|'m|are) (sorry|unable|not able|just an? (ai|language model))"
-    r"|\bi'm (sorry|unable|not able|just an? (ai|language model))"
-    r"|\bi (cannot|can't|can not|won't|will not|must decline|prefer not|do not wish|refuse)\b"
+    r"(?i)\bas an? (ai|artificial|(large )?language model|assistant|chatbot|machine)\b"
+    r"|\b(i|we) (am|'m|are) (sorry|unable|not able|(just|only) an? (ai|language model))"
+    r"|\bi'm (sorry|unable|not able|(just|only) an? (ai|language model))"
+    r"|\bi('d| would)? (prefer|rather) not\b"
+    r"|\bi (cannot|can't|can not|won't|will not|must decline|do not wish|refuse)\b"
     r"|\bi (do not|don't) have (any )?(personal|feelings|emotions|opinions|beliefs|experiences)"
     r"|\bcomo (un |una )?(modelo de lenguaje|inteligencia artificial|ia|asistente)\b|\blo siento\b"
     r"|\bno (puedo|tengo (sentimientos|emociones|opiniones|experiencias|creencias))\b"
@@ -30,42 +32,39 @@ _REFUSALS = re.compile(
     r"(gefühle|emotionen|meinungen|erfahrungen)\b"
     r"|\ben tant qu(e |')(un )?(ia|modèle|intelligence artificielle)\b|\bje suis désolée?\b"
     r"|\bje ne (peux|veux) pas\b|\bje n'ai pas (de |d')"
-    r"(sentiments|émotions|opinions|expériences)\b",
-    re.IGNORECASE,
+    r"(sentiments|émotions|opinions|expériences)\b"
 )
-_LINE = re.compile(
-    r"(?:(?:statement|question|item|number|q|no\.?|afirmación|pregunta|ítem|número|aussage|frage|nr\.?|affirmation|énoncé|numéro)\s*)?#?\(?(\d{1,4})\)?\s*(?:[:=)\]–]|\.\s|\s-\s)\s*(.+)",
-    re.IGNORECASE,
+_STATEMENT = (
+    r"(?:statement|question|item|number|q|no\.?|afirmación|pregunta|ítem|número|aussage|frage|nr\.?|"
+    r"affirmation|énoncé|numéro)"
 )
+_LINE = re.compile(rf"(?i)(?:{_STATEMENT}\s*)?#?\(?(\d{{1,4}})\)?\s*(?:[:=)\]–]|\.\s|\s-\s)\s*(.+)")
 _OPENING_PHRASE = re.compile(
-    r"^(the |my |la |mi |die |meine |ma )?(final )?(score|answer|choice|rating|option|puntuación|"
-    r"respuesta|opción|antwort|wertung|réponse|note)"
+    r"(?i)^(the |my |la |mi |die |meine |ma )?(final )?(score|answer|choice|rating|option|note|"
+    r"puntuación|respuesta|opción|antwort|wertung|réponse|risposta|resposta|antwoord|svar|cevap|"
+    r"odpowiedź|ответ|відповідь|答案|回答|答え|답|답변|الإجابة|उत्तर)"
     r"( is| es| would be| ist| est)?( ?:)? (?=\S)"
     r"|^if i (?:had|have) to (?:pick|choose|answer|decide|say)(?: one)?(?: ?[:,])? (?=\S)"
-    r"|^i(?: would|'d)? (?:rate|give|score|choose|pick|select|answer)"
-    r"(?: (?:it|this|that|myself|the statement|this statement))?(?: (?:as|at|a|an|with))? (?=\S)",
-    re.IGNORECASE,
+    r"|^i(?: would|'d)? (?:rate|give|score|choose|pick|select|answer|say|go with)"
+    r"(?: (?:it|this|that|myself|the statement|this statement))?(?: (?:as|at|a|an|with))? (?=\S)"
 )
 _REMARK = re.compile(r"\s*(?:[(\[,;–—\n]|[.:]\s|\s-\s)")
 # Words that a remark after an answer must not contain, because they could revoke the answer.
 _DOUBT = re.compile(
-    r"\d|\b(or|not|perhaps|maybe|between|o|no|quizás?|tal vez|entre|oder|nicht|vielleicht|ou|pas|"
-    r"peut-être|one|two|three|four|five|six|seven|eight|nine|ten|scratch (?:that|this|it)|unless|"
-    r"(?:just|only) (?:kidding|joking)|take (?:that|this|it) back|chang\w+ my mind|instead|unsure|"
-    r"uncertain|hypothetical\w*|reversed|mistake|oops|ni|ne|non|não|nein|kein\w*|niet|sondern|"
-    r"außer|salvo|sauf|scherz|irrtum|broma|erreur)\b|[^\W\d_a-zà-ɏ]",
-    re.IGNORECASE,
+    r"(?i)\d|\b(or|not|perhaps|maybe|between|o|no|quizás?|tal vez|entre|oder|nicht|vielleicht|ou|"
+    r"pas|peut-être|one|two|three|four|five|six|seven|eight|nine|ten|scratch (?:that|this|it)|"
+    r"(?:just|only) (?:kidding|joking)|take (?:that|this|it) back|chang\w+ my mind|instead|unless|"
+    r"unsure|uncertain|hypothetical\w*|reversed|mistake|oops|ni|ne|non|não|nein|kein\w*|niet|sondern|"
+    r"außer|salvo|sauf|scherz|irrtum|broma|erreur)\b|[^\W\d_a-zà-ɏ]"
 )
 # Words of denial agree with the lowest option, and revoke any other.
 _DENIAL = re.compile(
-    r"\b(never|hardly|wrong|false|incorrect|untrue|nie|niemals|falsch|nunca|jamás|falso|jamais|"
-    r"faux)\b",
-    re.IGNORECASE,
+    r"(?i)\b(never|hardly|wrong|false|incorrect|untrue|nie|niemals|falsch|nunca|jamás|falso|jamais|"
+    r"faux)\b"
 )
 _OPENING_WORDS = re.compile(
-    r"^\W*(?:sure|certainly|of course|absolutely|okay|ok|here (?:you are|you go|are my "
-    r"(?:answers|scores|ratings)))\b[\s!.,:–-]*(?=\(?\d{1,4}\)?\s*[:=)])",
-    re.IGNORECASE,
+    r"(?i)^\W*(?:sure|certainly|of course|absolutely|okay|ok|here (?:you are|you go|are my "
+    r"(?:answers|scores|ratings)))\b[\s!.,:–-]*(?=\(?\d{1,4}\)?\s*[:=)])"
 )
 _NUMBER_WORDS = {
     "en": "zero one two three four five six seven eight nine ten",
@@ -113,13 +112,10 @@ _FORM_NAMES = (
 # What is between other marks, or after one that nothing ends, is no answer, whatever its name.
 _OTHER_NAME = rf"(?!(?:{_ANSWER_NAMES}|{_FORM_NAMES})(?![\w:.▁-]))([a-z][\w:.▁-]*)"
 _OTHERS = re.compile(
-    rf"(?:^[^\w<\n]*<|<[|｜]){_OTHER_NAME}(?:\s+\w+=[^<>\n]*)?\s*[|｜]?>(?!\s*[:=])"
-    r".*?(?:<[|｜]?/\1\s*[|｜]?>|<\1[|｜]>|\Z)",
-    re.IGNORECASE | re.DOTALL | re.MULTILINE,
+    rf"(?ims)(?:^[^\w<\n]*<|<[|｜]){_OTHER_NAME}(?:\s+\w+=[^<>\n]*)?\s*[|｜]?>(?!\s*[:=])"
+    r".*?(?:<[|｜]?/\1\s*[|｜]?>|<\1[|｜]>|\Z)"
 )
-_OTHERS_BEFORE = re.compile(
-    rf"\A.*^[^<\n]*</{_OTHER_NAME}>", re.IGNORECASE | re.DOTALL | re.MULTILINE
-)
+_OTHERS_BEFORE = re.compile(rf"(?ims)\A.*^[^<\n]*</{_OTHER_NAME}>")
 # Channels of gpt-oss, also without their special tokens.
 _FINAL_CHANNEL = re.compile(
     r"<\|channel\|>final[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>(.*?)(?=<\||\Z)", re.DOTALL
@@ -144,9 +140,7 @@ _LIST_SIGNS = "・۔।"
 _DOUBTFUL_SIGNS = "、،。"
 _FULL_WIDTH_SIGNS = "．，"
 # A statement's number, a separator and an answer after other words: "On reflection, 1: 5".
-_LATER_ANSWER = re.compile(
-    r"(?<=[\s(,;:.])(?<![-+*/×=] )(?<!of )\(?\d{1,4}\)?\s*[:=]\s*[^,;|\n]+", re.IGNORECASE
-)
+_LATER_ANSWER = re.compile(r"(?<=[\s(,;:.])(?<![-+*/×=] )(?<!of )\(?\d{1,4}\)?\s*[:=]\s*[^,;|\n]+")
 
 
 _Answer = tuple[str, float | str | None]  # status and value
@@ -212,6 +206,7 @@ def parse_reply(
     [('ok', 4.0), ('ok', 5.0)]
     """
     text = _remove_thoughts(reply or "").strip()
+    text = re.sub(r"\$?\\boxed\{([^{}]*)\}\$?", r"\1", text)
 
     if not text:
         return [("missing", None)] * len(items)
@@ -289,21 +284,18 @@ class _Reader:
         self.texts = {_normalise(option.label) for option in options}
 
         for name, i in zip(names, order, strict=True):
-            text = _normalise(options[i].label)
-            forms = [name, *(word for word, number in _SPELLED.items() if number == name)]
-            replies = [text, *forms]
-            replies += [reply for form in forms for reply in (f"{form} {text}", f"{text} {form}")]
+            replies = [_normalise(options[i].label), name]
+            replies += [word for word, number in _SPELLED.items() if number == name]
+            replies += [" ".join(forms) for forms in itertools.permutations(replies, 2)]
 
             for reply in replies:
                 self.values.setdefault(_normalise(reply), set()).add(options[i].value)
 
         self.names = {_normalise(name) for name in names}
         self.lowest_value = options[0].value
-        self.bounds = names[0], names[-1]
-        self.highest = re.escape(names[-1])
-
+        self.lowest, self.highest = names[0], names[-1]
+        places = [str(place) for place in range(1, len(names) + 1)]
         texts = [options[i].label for i in order]
-        places = [str(place) for place in range(1, len(texts) + 1)]
         self.labelled_scale = _compile_scale(names, texts)
         self.counted_scale = _compile_scale(places, texts)
 
@@ -311,7 +303,7 @@ class _Reader:
         """Return the status of a reply, and the value of the one option that it names."""
         text = _OPENING_PHRASE.sub("", _strip_marks(text))
         text = re.sub(r"(?<![\d.,])(\d+)\.0+(?![\d.,])", r"\1", text)  # 4.0 is the label 4
-        text = re.sub(rf"^(\d+) ?(/|out of) ?{self.highest}(?!\w)", r"\1", text)
+        text = re.sub(rf"^(\d+) ?(/|(?:out )?of) ?{re.escape(self.highest)}(?!\w)", r"\1", text)
         plain = _normalise(text)
 
         for statement in self.statements:
@@ -508,22 +500,15 @@ class _ReplyReader:
 
     def _has_other_scale(self, content: tuple[tuple[Any, Any], ...]) -> bool:
         """Return whether an object names a highest label, or a range, that is not the options'."""
-        lowest, highest = self.readers[0].bounds
+        bounds = [self.readers[0].lowest, self.readers[0].highest]
         text = str(_find_value(content, _SCALE_KEYS))
-        numbers = re.findall(
-            r"(?<!\w)(?<![^\W\d]-)\d+(?!\w|-[^\W\d])", text
-        )  # not those of "GAD-7"
-        return numbers not in ([], [highest]) and [numbers[0], numbers[-1]] != [lowest, highest]
+        numbers = re.findall(r"(?<!\w)(?<![^\W\d]-)\d+(?!\w|-[^\W\d])", text)  # not of "GAD-7"
+        return numbers not in ([], bounds[1:]) and [numbers[0], numbers[-1]] != bounds
 
     def _find_number(self, name: object) -> int | None:
         """Return the number of the statement that a key or entry of JSON names."""
         text = str(name).strip()
-        match = re.fullmatch(
-            r"(?:(?:statement|question|item|q|afirmación|pregunta|ítem)[\s_]*)?(\d{1,4})\.?",
-            text,
-            re.IGNORECASE,
-        )
-
+        match = re.fullmatch(rf"(?i)(?:{_STATEMENT}[\s_]*)?(\d{{1,4}})\.?", text)
         if match:
             return int(match[1]) if int(match[1]) in self.numbers else None
 
@@ -588,20 +573,17 @@ def _compile_scale(names: list[str], texts: list[str]) -> re.Pattern[str]:
     Where the names are statements' numbers, another number after the last shows that the texts
     are answers. A scale from 0 may begin with 1.
     """
-    entries = [
-        [name, *re.findall(r"[^\W_]+", _normalise(text))]
-        for name, text in zip(names, texts, strict=True)
-    ]
     if not all(re.search(r"[^\W\d]", text) for text in texts):
         return re.compile(r"(?!)")  # options that are numbers look like answers
 
     gap = r"[\W_]+"
-    parts = [gap.join(map(re.escape, entry)) for entry in entries]
+    words = [re.findall(r"[^\W_]+", _normalise(text)) for text in texts]
+    parts = [gap.join([re.escape(name), *words[place]]) for place, name in enumerate(names)]
     if names[0] == "0" and len(names) > 3:
         parts = [f"(?:{parts[0]}{gap})?{parts[1]}", *parts[2:]]
 
-    after = int(names[-1]) + 1 if names[-1].isdigit() else ""
-    return re.compile(rf"(?<![\w.-]){gap.join(parts)}(?!\w)(?!\W+{after}\b)", re.IGNORECASE)
+    end = rf"(?!\W+{int(names[-1]) + 1}\b)" if names[-1].isdigit() else ""
+    return re.compile(rf"(?i)(?<![\w.-]){gap.join(parts)}(?!\w){end}")
 
 
 def _find_value(content: tuple[tuple[Any, Any], ...], names: Sequence[str]) -> Any:
