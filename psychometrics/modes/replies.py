@@ -160,15 +160,20 @@ def parse_reply(
     an option (or both, if they agree). Besides these, the line may contain only the statement's own
     text, marks of emphasis, the highest label (``4/5``), words such as *I rate it* before the
     answer, and a remark (in brackets or after a comma, dash, colon or stop) without a number,
-    doubt, refusal or other option. A label may be a word, such as *four*. A line may begin with
-    *Sure!* or the like.
+    doubt, refusal or other option, in Latin letters. A label may be a word, such as *four*. A line
+    may begin with *Sure!* or the like.
     Several such answers may share a line, separated by commas; in a table, a row has the number and
     one answer. Labels alone answer the statements in order if there are as many lines as
     statements, and the labels are not 1, 2, 3 and so on. For a single statement, the label or text
-    alone suffices. A statement with two different answers is ``ambiguous``, even if the second is a
-    correction; a number that is not a label is ``out_of_range``; a line with the statement's number
-    and anything else is ``unreadable``. Thoughts, in the forms of different makers, are never an
-    answer, even if the thinking does not end. Other statements are ``refused`` if the reply
+    alone suffices.
+
+    A list of all options with their labels is not an answer; if the options are counted from 1
+    instead, or the statements from 0, the reply is ``unreadable``. A statement with two different
+    answers is ``ambiguous``, even if the second is a correction (*No, 1: 3*); a number that is not
+    a label is ``out_of_range``; a line with the statement's number and anything else is
+    ``unreadable``. Thoughts, in the forms of different makers, are never an answer, even if the
+    thinking does not end; nor is anything between marks of any other name, except those of answers
+    (``<answer>``) and of a text's form (``<pre>``). Other statements are ``refused`` if the reply
     contains words of refusal, and otherwise ``missing``; a reply without any answer, or with more
     than 100,000 characters besides its thoughts, is ``unreadable``; a reply that is empty or only
     thoughts is ``missing``. Digits, colons and the like may be those of other scripts.
@@ -177,7 +182,8 @@ def parse_reply(
     its text, also within an object (``{"answers": {"1": 4}}``), or a list entry that holds both the
     statement's identifier and the answer (``[{"id": 1, "answer": 4}]``). A value may be an object
     with an ``answer``, which alone suffices for a single statement. A repeated key counts twice.
-    The complete entries of a truncated object count.
+    Beside a highest label or a scale that is not the options' (``{"answer": 3, "max": 10}``), an
+    answer is ``unreadable``. The complete entries of a truncated object count.
 
     Parameters
     ----------
@@ -233,7 +239,8 @@ def _remove_thoughts(reply: str) -> str:
     """Return a reply without the model's thoughts, in the forms of different makers.
 
     Thoughts stand between marks such as ``<think>``, ``[THINK]`` or ``◁think▷``, before a mark that
-    only ends them, or in channels other than ``final``.
+    only ends them, between marks of any other name (``<plan>``), after such a mark that nothing
+    ends, or in channels other than ``final``.
 
     Examples
     --------
@@ -544,7 +551,7 @@ class _ReplyReader:
         match = _LINE.fullmatch(line)
         if not match or int(match[1]) not in self.numbers:
             return None
-        if len(self.readers) == 1 and re.fullmatch(r"\d+ *[-–] *\d+", line):  # a range?
+        if len(self.readers) == 1 and re.fullmatch(r"1 *– *[2-9]", line):  # a range?
             return None
         return int(match[1]), self.readers[int(match[1]) - 1].read(match[2])
 
