@@ -395,6 +395,20 @@ def test_options_listed_in_json_are_no_answers():
     assert read_gad7(reply, 3) == [("ok", 0.0), ("ok", 3.0), ("ok", 1.0)]
 
 
+@pytest.mark.parametrize("mark", [": ", " = ", ". "])
+def test_some_options_with_their_labels_do_not_answer_a_single_statement(mark):
+    ends = f"1{mark}{TEXTS[0]}\n5{mark}{TEXTS[-1].title()}\n\n"
+    assert read(f"{ends}My answer: 4", 1) == read(f"{ends}4", 1) == [("ok", 4.0)]
+    assert read(ends, 1) == read(f"{ends}4 or 5", 1) == [UNREAD]
+    downwards = "\n".join(f"{n}{mark}{TEXTS[n - 1]}" for n in (5, 4, 3, 2, 1))
+    assert read(f"{downwards}\nAnswer: 2", 1) == [("ok", 2.0)]
+    downwards = "\n".join(f"{n}{mark}{GAD7.options[n].label}" for n in (3, 2, 1, 0))
+    assert read_gad7(f"{downwards}\nAnswer: 2") == [("ok", 2.0)]
+    assert read(f"1{mark}{TEXTS[0]}\nI am not.", 1) == [("ok", 1.0)]
+    counted = f"1{mark}Not at all\n4{mark}Nearly every day"
+    assert read_gad7(counted) == read_gad7(f"{counted}\nI pick 3") == [UNREAD]
+
+
 def test_a_number_after_counted_options_may_be_a_place_or_a_label():
     options = "\n".join(f"{n}) {option.label}" for n, option in enumerate(GAD7.options, start=1))
     assert read_gad7(f"{options}\n\nI pick 2") == [UNREAD]
@@ -463,7 +477,9 @@ def test_marks_of_a_quotation_or_list_before_an_answer_stay_harmless():
      ({"scale": "0-3"}, True),
      ({"scale": "GAD-7"}, True), ({"scale": "4-point Likert"}, True),
      ({"scale": {"min": 0, "max": 100}}, False),
-     ({"scale": {"0": "not at all", "3": "nearly every day"}}, True), ({"total": 12}, True)],
+     ({"scale": {"0": "not at all", "3": "nearly every day"}}, True), ({"total": 12}, True),
+     ({"rating_scale": "1-10"}, False), ({"max_value": 3, "scale": "0 to 3"}, True),
+     ({"scale_min": 0, "scale_max": 3}, True), ({"subscale": 4}, True)],
 )  # fmt: skip
 def test_an_answer_in_json_on_another_scale_is_unreadable(siblings, fits):
     expected = [("ok", 2.0) if fits else UNREAD]

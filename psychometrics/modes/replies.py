@@ -326,14 +326,19 @@ class _Reader:
         number = number.strip() if not re.search(r"\d", before) else ""  # part of another answer
         numbers = [text for text in (number, plain) if _NUMBER.fullmatch(text)]
         plain_numbers = {f"{float(text.replace(',', '.')):g}" for text in numbers}
-        if not values and numbers and not plain_numbers & self.names:
-            return "out_of_range", None
-        if not values and plain in _SPELLED and self.highest.isdigit():
-            return "out_of_range", None
+        is_number = bool(numbers) and not plain_numbers & self.names
+        is_word = plain in _SPELLED and self.highest.isdigit()
+        is_letter = re.fullmatch(r"[a-z]", plain) and plain not in self.names
+        is_other_label = not values and (is_number or is_word or is_letter)
+        return "out_of_range" if is_other_label else "unreadable", None
 
-        if not values and re.fullmatch(r"[a-z]", plain) and plain not in self.names:
-            return "out_of_range", None
-        return "unreadable", None
+    def find_options(self, text: str) -> set[str]:
+        """Find the lines that are a label, or the number of a place, and an option's text."""
+        lines = [_normalise(line) for line in text.splitlines()]
+        pairs = [line.partition(" ") for line in lines]
+        return {
+            f"{name} {label}" for name, _, label in pairs if len(name) < 3 and label in self.texts
+        }
 
     def _read_before_remark(self, text: str) -> set[float | str]:
         """Return the values of an answer before a remark, if the remark does not revoke it."""
@@ -361,7 +366,7 @@ class _Reader:
 
 _ANSWER_KEYS = ("answer", "score", "value", "label", "rating", "choice", "option", "response",
                 "respuesta", "puntuación", "valor")  # fmt: skip
-_SCALE_KEYS = ("max", "maximum", "max_score", "highest", "out_of", "scale", "range")
+_SCALE_KEY = re.compile(r"(?i)(?:^|_)(?:max(?:imum)?|scale|range|out_of|highest)(?:_(?!min)|$)")
 _ITEM_KEYS = ("number", "no", "id", "item", "statement", "question", "index", "afirmación")
 _OPENING = re.compile(r"[{\[]")
 _OPENINGS = 200  # most brackets to try
@@ -403,6 +408,13 @@ class _ReplyReader:
         # If the options are counted, a number may be that of a place, not a label.
         counted_scales = {reader.counted_scale for reader in readers}
         is_doubtful = any(scale.search(text) for scale in counted_scales)
+
+        # Nor are several labels with their texts an answer to a single statement.
+        options = self.readers[0].find_options(text) if count == 1 else set()
+        if len(options) > 1:
+            is_doubtful = is_doubtful or not options <= set(self.readers[0].values)
+            text = "\n".join(x for x in text.splitlines() if _normalise(x) not in options)
+
         text, in_json = self._extract_json(text.strip())
         answers: defaultdict[int, set[_Answer]] = defaultdict(set)
         for number, answer in in_json:
@@ -471,7 +483,7 @@ class _ReplyReader:
         if not isinstance(content, tuple):
             return []
         if self._has_other_scale(content):
-            rest = tuple(pair for pair in content if str(pair[0]).lower() not in _SCALE_KEYS)
+            rest = tuple(pair for pair in content if not _SCALE_KEY.search(str(pair[0])))
             answers = self._read_json(rest, depth + 1)
             return [(number, ("unreadable", None)) for number, _ in answers]
 
@@ -508,9 +520,13 @@ class _ReplyReader:
     def _has_other_scale(self, content: tuple[tuple[Any, Any], ...]) -> bool:
         """Return whether an object names a highest label, or a range, that is not the options'."""
         bounds = [self.readers[0].lowest, self.readers[0].highest]
-        text = str(_find_value(content, _SCALE_KEYS))
-        numbers = re.findall(r"(?<!\w)(?<![^\W\d]-)\d+(?!\w|-[^\W\d])", text)  # not of "GAD-7"
-        return numbers not in ([], bounds[1:]) and [numbers[0], numbers[-1]] != bounds
+        for key, value in content:
+            numbers = re.findall(r"(?<!\w)(?<![^\W\d]-)\d+(?!\w|-[^\W\d])", str(value))  # not GAD-7
+            is_scale = _SCALE_KEY.search(str(key)) and numbers not in ([], bounds[1:])
+            if is_scale and [numbers[0], numbers[-1]] != bounds:
+                return True
+
+        return False
 
     def _find_number(self, name: object) -> int | None:
         """Return the number of the statement that a key or entry of JSON names."""
@@ -575,7 +591,7 @@ class _ReplyReader:
 
 
 def _compile_scale(names: list[str], texts: list[str]) -> re.Pattern[str]:
-    """Compile a pattern for all options in order, each as a name and its text.
+    """Compile a pattern for all options, up or down, each as a name and its text.
 
     Where the names are statements' numbers, another number after the last shows that the texts
     are answers. A scale from 0 may begin with 1.
@@ -586,11 +602,12 @@ def _compile_scale(names: list[str], texts: list[str]) -> re.Pattern[str]:
     gap = r"[\W_]+"
     words = [re.findall(r"[^\W_]+", _normalise(text)) for text in texts]
     parts = [gap.join([re.escape(name), *words[place]]) for place, name in enumerate(names)]
+    downwards = gap.join(parts[::-1])
     if names[0] == "0" and len(names) > 3:
         parts = [f"(?:{parts[0]}{gap})?{parts[1]}", *parts[2:]]
 
     end = rf"(?!\W+{int(names[-1]) + 1}\b)" if names[-1].isdigit() else ""
-    return re.compile(rf"(?i)(?<![\w.-]){gap.join(parts)}(?!\w){end}")
+    return re.compile(rf"(?i)(?<![\w.-])(?:{gap.join(parts)}|{downwards})(?!\w){end}")
 
 
 def _find_value(content: tuple[tuple[Any, Any], ...], names: Sequence[str]) -> Any:
