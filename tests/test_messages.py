@@ -334,7 +334,8 @@ def test_german_and_french_refusals_are_read(reply):
 
 
 @pytest.mark.parametrize(
-    "line", ["1: 4 blah {}\n", "1: 4, ", "|1|4 {}|\n", "zz ", '[{{"a": {}}},', "٣"]
+    "line",
+    ["1: 4 blah {}\n", "1: 4, ", "|1|4 {}|\n", "zz ", '[{{"a": {}}},', "٣", ">", "> - ", "z<a>"],
 )
 def test_a_reply_that_does_not_end_is_read_within_a_second(line):
     long = "".join(line.format(number) for number in range(900_000 // len(line)))

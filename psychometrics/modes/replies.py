@@ -620,8 +620,9 @@ def _strip_marks(text: str) -> str:
     """Return a text without surrounding emphasis, quotes and bullets."""
     plain = re.sub(r"[*_`\"“”«»「」『』]", "", text)
     # A minus right before a digit is the number's sign, and > may mean more than a number.
-    marks = r"[•\s]|-(?!\d)|>(?=[\s>]*(?:[^\d\s=]|\d+\s*[:=.)]\s*\S))"
-    return re.sub(rf"^(?:{marks})+(?=[^\d\s]|\d+\s*[:=.)])", "", plain).strip()
+    bullets = r"^(?:[•\s]|-(?!\d))+(?=[^\d\s]|\d+\s*[:=.)])"
+    quotation = r"^(?:[•>\s]|-(?!\d))+(?=[^\d\s=]|\d+\s*[:=.)]\s*\S)"
+    return re.sub(f"{quotation}|{bullets}", "", plain).strip()
 
 
 @functools.lru_cache(maxsize=4096)  # each reply has the same statements and options
