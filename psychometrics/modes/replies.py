@@ -400,21 +400,7 @@ class _ReplyReader:
     def read(self, text: str) -> list[_Answer]:
         """Return the answer to each statement, or why there is none."""
         count = len(self.readers)
-        readers = [reader for reader in self.readers if count == 1 or len(reader.names) > 2]
-        for scale in {reader.labelled_scale for reader in readers}:
-            # what is left of an object is an object
-            text = scale.sub(lambda match: '": "' if '":' in match[0] else " ", text)
-
-        # If the options are counted, a number may be that of a place, not a label.
-        counted_scales = {reader.counted_scale for reader in readers}
-        is_doubtful = any(scale.search(text) for scale in counted_scales)
-
-        # Nor are several labels with their texts an answer to a single statement.
-        options = self.readers[0].find_options(text) if count == 1 else set()
-        if len(options) > 1:
-            is_doubtful = is_doubtful or not options <= set(self.readers[0].values)
-            text = "\n".join(x for x in text.splitlines() if _normalise(x) not in options)
-
+        text, is_doubtful = self._remove_options(text)
         text, in_json = self._extract_json(text.strip())
         answers: defaultdict[int, set[_Answer]] = defaultdict(set)
         for number, answer in in_json:
@@ -452,6 +438,26 @@ class _ReplyReader:
             results.append(candidates.pop() if len(candidates) == 1 else ("ambiguous", None))
 
         return results
+
+    def _remove_options(self, text: str) -> tuple[str, bool]:
+        """Return a reply without lists of options, and whether its numbers may be their places."""
+        is_single = len(self.readers) == 1
+        readers = [reader for reader in self.readers if is_single or len(reader.names) > 2]
+        for scale in {reader.labelled_scale for reader in readers}:
+            # what is left of an object is an object
+            text = scale.sub(lambda match: '": "' if '":' in match[0] else " ", text)
+
+        # If the options are counted, a number may be that of a place, not a label.
+        counted_scales = {reader.counted_scale for reader in readers}
+        is_doubtful = any(scale.search(text) for scale in counted_scales)
+
+        # Several labels with their texts do not answer a single statement.
+        options = self.readers[0].find_options(text) if is_single else set()
+        if len(options) > 1:
+            is_doubtful = is_doubtful or not options <= set(self.readers[0].values)
+            text = "\n".join(x for x in text.splitlines() if _normalise(x) not in options)
+
+        return text, is_doubtful
 
     def _extract_json(self, text: str) -> tuple[str, list[_Numbered]]:
         """Return a reply without the JSON in it, and the answers in the JSON."""
