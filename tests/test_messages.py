@@ -334,7 +334,8 @@ def test_german_and_french_refusals_are_read(reply):
 
 
 @pytest.mark.parametrize(
-    "line", ["1: 4 blah {}\n", "1: 4, ", "|1|4 {}|\n", "zz ", '[{{"a": {}}},', "٣"]
+    "line",
+    ["1: 4 blah {}\n", "1: 4, ", "|1|4 {}|\n", "zz ", '[{{"a": {}}},', "٣", ">", "> - ", "z<a>"],
 )
 def test_a_reply_that_does_not_end_is_read_within_a_second(line):
     long = "".join(line.format(number) for number in range(900_000 // len(line)))
@@ -355,3 +356,198 @@ def test_spanish_replies_are_read():
         ("ok", 1.0), ("ok", 3.0), ("ok", 0.0), REFUSED,
     ]  # fmt: skip
     assert parse_reply("Como modelo de lenguaje no siento.", gad7, gad7.items[:1]) == [REFUSED]
+
+
+# --- replies with more than answers --------------------------------------------------------------
+
+TEXTS = [option.label for option in MINI.options]
+GAD7 = load_questionnaire("gad7")
+
+
+def read_gad7(reply, count=1, **how):
+    return parse_reply(reply, GAD7, GAD7.items[:count], **how)
+
+
+@given(
+    st.integers(1, 5),
+    st.sampled_from([1, 3, 20]),
+    st.sampled_from([": ", " = ", ". ", " - ", ") "]),
+    st.sampled_from(["\n", ", ", "; "]),
+    st.booleans(),
+)
+def test_options_listed_with_their_labels_are_no_answers(value, count, mark, end, turned):
+    order = (4, 3, 2, 1, 0) if turned else (0, 1, 2, 3, 4)
+    scale = end.join(f"{n}{mark}{TEXTS[i].capitalize()}" for n, i in enumerate(order, start=1))
+    orders = [order] * count
+    assert read(scale, count, orders=orders) == [UNREAD] * count
+
+    answers = "\n".join(f"{n}: {value}" for n in range(1, count + 1))
+    expected = [("ok", 6.0 - value if turned else float(value))] * count
+    assert read(f"({scale})\n\n{answers}", count, orders=orders) == expected
+    if count == 1:
+        assert read(f"{scale}\n\nMy answer: {value}", orders=orders, count=1) == expected
+
+
+def test_options_listed_in_json_are_no_answers():
+    scale = {str(n): option.label for n, option in enumerate(GAD7.options)}
+    for reply in ({"options": scale}, {"scale": scale, "answers": [1, 2, 0]}):
+        assert read_gad7(json.dumps(reply), 3) == [UNREAD] * 3
+    reply = json.dumps({"legend": scale, "2": 3, "1": 0, "3": 1}, indent=1)
+    assert read_gad7(reply, 3) == [("ok", 0.0), ("ok", 3.0), ("ok", 1.0)]
+
+
+@pytest.mark.parametrize("mark", [": ", " = ", ". "])
+def test_some_options_with_their_labels_do_not_answer_a_single_statement(mark):
+    ends = f"1{mark}{TEXTS[0]}\n5{mark}{TEXTS[-1].title()}\n\n"
+    assert read(f"{ends}My answer: 4", 1) == read(f"{ends}4", 1) == [("ok", 4.0)]
+    assert read(ends, 1) == read(f"{ends}4 or 5", 1) == [UNREAD]
+    downwards = "\n".join(f"{n}{mark}{TEXTS[n - 1]}" for n in (5, 4, 3, 2, 1))
+    assert read(f"{downwards}\nAnswer: 2", 1) == [("ok", 2.0)]
+    downwards = "\n".join(f"{n}{mark}{GAD7.options[n].label}" for n in (3, 2, 1, 0))
+    assert read_gad7(f"{downwards}\nAnswer: 2") == [("ok", 2.0)]
+    assert read(f"1{mark}{TEXTS[0]}\nI am not.", 1) == [("ok", 1.0)]
+    counted = f"1{mark}Not at all\n4{mark}Nearly every day"
+    assert read_gad7(counted) == read_gad7(f"{counted}\nI pick 3") == [UNREAD]
+
+
+def test_a_number_after_counted_options_may_be_a_place_or_a_label():
+    options = "\n".join(f"{n}) {option.label}" for n, option in enumerate(GAD7.options, start=1))
+    assert read_gad7(f"{options}\n\nI pick 2") == [UNREAD]
+    assert read_gad7(f"{options}\n\nAs an AI, I have no moods.") == [REFUSED]
+
+
+def test_answers_by_text_that_go_on_after_the_options_order_are_answers():
+    texts = [option.label for option in GAD7.options]
+    lines = [f"{n}: {text}" for n, text in enumerate([*texts, *texts[:3]], start=1)]
+    assert read_gad7("\n".join(lines), 7) == [("ok", v) for v in (0, 1, 2, 3, 0, 1, 2)]
+    assert read_gad7("1: Several days\n2: Nearly every day", 2) == [("ok", 1.0), ("ok", 3.0)]
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("0) 2\n1) 0\n2) 1", [UNREAD] * 3),
+        ("| 0 | 2 |\n| 1 | 0 |\n| 2 | 1 |", [UNREAD] * 3),
+        ('{"q0": 2, "q1": 0, "q2": 1}', [UNREAD] * 3),
+        (
+            '[{"item": 0, "score": 2}, {"item": 1, "score": 0}, {"item": 2, "score": 1}]',
+            [UNREAD] * 3,
+        ),
+        ('{"0": 2, "1": null, "2": 1}', [UNREAD] * 3),
+        ("2: 1\n1: 0\n0: 2", [UNREAD] * 3),
+        ("0 = not at all\n1: 2\n2: 0\n3: 1", [2, 0, 1]),
+        ("0. Introduction\n1: 2\n2: 0", [2, 0, GONE]),
+        ("0\n1\n0", [0, 1, 0]),
+        ("0: Not at all\n0: Not at all\n1: Several days", [UNREAD] * 3),
+    ],
+)
+def test_statements_counted_from_0_are_not_read_as_counted_from_1(reply, expected):
+    expected = [x if isinstance(x, tuple) else ("ok", float(x)) for x in expected]
+    assert read_gad7(reply, 3) == expected
+    assert read_gad7("0: Not at all") == [("ok", 0.0)]
+
+
+@pytest.mark.parametrize(
+    "reply", ["null", "1: Null.", '{"1": "null"}', '{"score": "NULL"}', "null (0 of 3)"]
+)
+def test_null_is_no_answer(reply):
+    assert read_gad7(reply) == [UNREAD]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [">=1", "> = 1", ">1.", "1: > 1)", "1: >= 1", "!=1", "1: != 1", "0–1", "1 – 2", "1-2", "—1",
+     "1: –1"],
+)  # fmt: skip
+def test_bounds_and_ranges_are_no_labels(reply):
+    assert read_gad7(reply) == [UNREAD]
+
+
+def test_marks_of_a_quotation_or_list_before_an_answer_stay_harmless():
+    replies = ["> 1: 2", ">> 1. 2", "- 1: 2", "• 1) 2", "1 - 2", "> More than half the days"]
+    for reply in [*replies, "1 – More than half the days"]:
+        assert read_gad7(reply) == [("ok", 2.0)]
+    assert read_gad7("1 – 0") == [("ok", 0.0)]
+    assert read_gad7("1 – 2\n2 - 0\n3 – 1", 3) == [("ok", 2.0), ("ok", 0.0), ("ok", 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("siblings", "fits"),
+    [({"max": 5}, False), ({"max_score": 3}, True), ({"out_of": 7}, False),
+     ({"range": [0, 3]}, True), ({"range": [1, 3]}, False), ({"scale": "1 to 4"}, False),
+     ({"scale": "0-3"}, True),
+     ({"scale": "GAD-7"}, True), ({"scale": "4-point Likert"}, True),
+     ({"scale": {"min": 0, "max": 100}}, False),
+     ({"scale": {"0": "not at all", "3": "nearly every day"}}, True), ({"total": 12}, True),
+     ({"rating_scale": "1-10"}, False), ({"max_value": 3, "scale": "0 to 3"}, True),
+     ({"scale_min": 0, "scale_max": 3}, True), ({"subscale": 4}, True)],
+)  # fmt: skip
+def test_an_answer_in_json_on_another_scale_is_unreadable(siblings, fits):
+    expected = [("ok", 2.0) if fits else UNREAD]
+    for answer in ({"answer": 2}, {"1": 2}, {"id": 1, "rating": 2}):
+        assert read_gad7(json.dumps(answer | siblings)) == expected
+    assert read_gad7(json.dumps({"1": {"value": 2} | siblings})) == expected
+    assert read_gad7(json.dumps({"answers": [{"id": 1, "value": 2}]} | siblings)) == expected
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Hold on,",
+        "After some thought:",
+        "No wait.",
+        "Let me revise that to",
+        "(I mean",
+        "Nein, lieber",
+    ],
+)
+def test_another_answer_after_any_words_makes_a_statement_ambiguous(words):
+    assert read(f"1: 4\n2: 5\n3: 1\n{words} 2: 3") == [("ok", 4.0), BOTH, ("ok", 1.0)]
+    assert read(f"1: 4\n2: 5\n3: 1\n{words} 2: 5") == [("ok", 4.0), ("ok", 5.0), ("ok", 1.0)]
+    assert read(f"{words} 2: 5") == [UNREAD] * 3
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["Sum: 4 + 2 = 5", "Sum: 4 + 1 = 2", "(1 = very inaccurate, 5 = very accurate)", "MINI-1: 3",
+     "Statement 3 of 1: 2", "At 1:30 I left.", "Total: 12", "Sorry, 1: 4."],
+)  # fmt: skip
+def test_other_numbers_after_the_answers_revoke_nothing(line):
+    answers = [("ok", 4.0), ("ok", 5.0), ("ok", 1.0)]
+    assert read(f"1: 4\n2: 5\n3: 1\nThat is all. {line}") == answers
+
+
+@pytest.mark.parametrize(
+    "remark",
+    [". Scratch that.", ", just kidding", " (unless I am tired)", " - oops", ", falsch", ": never",
+     " (wrong)", ", nunca", "（并非如此）", " (наоборот)", "، خطأ", " - niet"],
+)  # fmt: skip
+def test_a_remark_that_may_revoke_an_answer_makes_it_unreadable(remark):
+    assert read(f"1: 4{remark}", 1) == [UNREAD]
+
+
+@pytest.mark.parametrize(
+    ("answer", "value"),
+    [("1 (never)", 1), ("1, that is false", 1), ("4 - I like it", 4), ("5 (très vrai)", 5),
+     ("4 🙂", None), ("4 (😀)", 4)],
+)  # fmt: skip
+def test_other_remarks_leave_an_answer_as_it_is(answer, value):
+    assert read(f"1: {answer}", 1) == [UNREAD if value is None else ("ok", float(value))]
+
+
+@pytest.mark.parametrize("label", range(4))
+@pytest.mark.parametrize(
+    "form",
+    ["{} of 3", "1: {} out of 3", "{word} ({})", "{} (= {word})", r"\boxed{{{}}}",
+     r"$\boxed{{{word}}}$",
+     "The answer is $\\boxed{{{}}}$.", "I would say {}", "I’d go with {word}.", "Antwoord: {}",
+     "回答：{}", "Відповідь: {}", "उत्तर: {}"],
+)  # fmt: skip
+def test_plain_answers_are_read_in_more_forms(form, label):
+    word = ("zero", "one", "two", "three")[label]
+    assert read_gad7(form.format(label, word=word)) == [("ok", float(label))]
+
+
+@pytest.mark.parametrize("reply", ["I'm only a language model.", "I’d rather not answer this."])
+def test_refusals_are_read_in_more_forms(reply):
+    assert read_gad7(reply) == [REFUSED]

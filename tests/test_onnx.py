@@ -199,6 +199,14 @@ def test_outputs_of_an_onnx_file_are_read_from_the_names_in_the_config(copy):
     assert (load_respondent(copy).answer(PAIRS) == usual[:, [2, 0, 1]]).all()
 
 
+def test_names_of_outputs_may_differ_in_their_capitals(copy):
+    usual = load_respondent(copy).answer(PAIRS)
+    config = json.loads((copy / "config.json").read_text())
+    names = {i: name.upper() for i, name in config["id2label"].items()}
+    _change(copy / "config.json", id2label=names)
+    assert (load_respondent(copy).answer(PAIRS) == usual).all()
+
+
 def test_pairs_that_are_too_long_for_an_onnx_file_are_cut_as_by_torch(folder):
     pairs = [("I feel calm. " * 80, "It rarely happens.")]
     with pytest.warns(UserWarning, match="128 tokens"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 
 import pandas as pd
@@ -73,6 +74,39 @@ def test_what_precedes_a_mark_that_only_ends_thoughts_is_thinking(answer, though
 @given(thoughts, st.sampled_from(PAIRS))
 def test_thoughts_that_never_end_are_no_answer(thought, pair):
     assert parse_reply(pair[0] + thought, MINI, MINI.items[:3]) == [("missing", None)] * 3
+
+
+NAMES = st.from_regex(r"[a-z]{3,8}(_[a-z]{2,5})?", fullmatch=True).filter(
+    lambda name: (
+        not re.search(
+            "answer|score|rat|choice|opt|val|label|resp|repl|result|out|sol|box|final|div|span|small|bod|"
+            "html|code|pre|str|cent|sub|sup|tab|head|bos|begin|end|assist|im_|start|punt|antw",
+            name,
+        )
+    )
+)
+
+
+@given(values, thoughts, NAMES, st.sampled_from(["<{}> </{}>", "<|{}|> <|/{}|>", "<|{}> <{}|>"]))
+def test_nothing_between_marks_of_any_other_name_is_an_answer(answer, thought, name, form):
+    begin, end = form.format(name, name).split()
+    expected = [("ok", float(value)) for value in answer]
+    assert parse_reply(begin + thought + end + lines(answer), MINI, MINI.items[:3]) == expected
+    for reply in (begin + thought + end, begin + thought):
+        assert parse_reply(reply, MINI, MINI.items[:3]) == [("missing", None)] * 3
+
+
+@given(
+    values, st.sampled_from(["answer", "final_answer", "Response", "scores", "output", "result"])
+)
+def test_marks_of_an_answer_or_of_a_texts_form_hide_no_answer(answer, name):
+    expected = [("ok", float(value)) for value in answer]
+    forms = [f"<{name}>\n{{}}\n</{name}>", f"<{name}>{{}}</{name}>", f"<|{name}|>{{}}<|/{name}|>",
+             "<pre>\n{}\n</pre>", "<|im_start|>assistant\n{}<|im_end|>\n<|im_start|>user\n1: 3",
+             "{}</s>", "{}\n<|endoftext|>1: 3", "In the form <number>: <score>\n{}",
+             "{}\nThat is <b>all</b>."]  # fmt: skip
+    for form in forms:
+        assert parse_reply(form.format(lines(answer)), MINI, MINI.items[:3]) == expected
 
 
 def test_a_decimal_without_its_zero_is_no_label_and_a_keycap_is_one():
@@ -242,5 +276,5 @@ def test_other_special_tokens_are_left_out_of_replies_as_before(thinker):
 @settings(max_examples=50)
 @given(st.text(alphabet="<>|/think\n1: 4[]THINK", max_size=200))
 def test_text_without_marks_keeps_its_words(text):
-    if "think" not in text.lower():
+    if not re.search(r"<\W*[a-z]|\[\W*think", text.lower()):
         assert _remove_thoughts(text) == text.strip()

@@ -396,6 +396,9 @@ def test_a_pair_that_does_not_fit_is_told_from_other_errors(tiny_model, monkeypa
         (["0", "1", "2"], None),
         (["entailment", "LABEL_1", "contradiction"], None),
         ([None, "", "class 2"], None),
+        (["N", "c", "e"], [2, 0, 1]),
+        (["label_neutral", "class-entailment", "label_contradiction"], [1, 0, 2]),
+        (["0 - contradiction", "1 - entailment", "2 - neutral"], [1, 2, 0]),
     ],
 )
 def test_label_names_are_read_whatever_their_spelling(names, order):
@@ -407,6 +410,25 @@ def test_names_of_another_kind_of_classifier_are_refused():
         with pytest.raises(RespondentError) as error:
             nli_labels.labels_from_names(["entailment", other, "neutral"])
         assert error.value.kind == "labels"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"id2label": ["entailment", "neutral"]}, {"id2label": {"output 0": "entailment"}},
+     {"label2id": {"entailment": None}}, {"label2id": ["entailment"]}, {"id2label": "entailment"},
+     {"id2label": {"0": "entailment"}, "label2id": {"neutral": 0}}],
+)  # fmt: skip
+def test_settings_that_do_not_map_outputs_to_names_are_refused(settings):
+    with pytest.raises(RespondentError) as error:
+        nli_labels.output_names(settings)
+    assert error.value.kind == "labels"
+
+
+def test_the_two_settings_of_names_may_differ_in_their_capitals():
+    settings = {"id2label": {"0": "NEUTRAL", "1": "Other"}, "label2id": {"other": 1, "neutral": 0}}
+    assert {i: name.lower() for i, name in nli_labels.output_names(settings).items()} == {
+        0: "neutral", 1: "other"}  # fmt: skip
+    assert nli_labels.output_names({"label2id": {"other": 1}, "id2label": None}) == {1: "other"}
 
 
 def test_neutral_and_contradiction_that_cannot_be_told_apart_are_ambiguous():

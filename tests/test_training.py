@@ -548,6 +548,30 @@ def test_labels_are_read_or_refused_alike_in_every_form(tmp_path, labels, expect
         assert nli_pairs(source)["label"].tolist() == expected
 
 
+@pytest.mark.parametrize("suffix", ["", ".csv", ".jsonl", ".parquet"])
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["neutral", "entailment", "contradiction", "entailment"], [1, 0, 2, 0]),
+        (["neutral", "Entailed", "CONTRADICTION", None], [1, 0, 2, 0]),
+        (["neutral", "entailment", "contradiction", "neutral"], [2, 0, 1, 0]),  # of a rater
+        (["neutral", "entailment", "entailment", "entailment"], [2, 0, 1, 0]),
+        (["fiction", "letters", "travel", "letters"], [2, 0, 1, 0]),
+        ([1, 0, 2, 0], [2, 0, 1, 0]),
+    ],
+)
+def test_numbers_of_labels_mean_the_names_in_another_column(tmp_path, names, expected, suffix):
+    frame = PAIRS.iloc[:4].assign(label=[2, 0, 1, 0], gold_label=names)
+    path = str(tmp_path / f"pairs{suffix}")
+    write = {".csv": functools.partial(frame.to_csv, path, index=False),
+             ".jsonl": functools.partial(frame.to_json, path, orient="records", lines=True),
+             ".parquet": functools.partial(frame.to_parquet, path), "": str}  # fmt: skip
+    write[suffix]()
+    pairs = _labelled_pairs(path if suffix else frame)
+    assert pairs.frame["label"].tolist() == expected
+    assert bool(pairs.unnamed) == (expected[0] == 2)
+
+
 @pytest.mark.parametrize("nothing", [None, "", "-", -1, "-1", np.nan])
 def test_pairs_without_a_label_are_counted_and_left_out(tiny_model, tmp_path, nothing):
     labels = ["entailment", "neutral", "contradiction", nothing]

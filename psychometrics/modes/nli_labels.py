@@ -42,11 +42,15 @@ def labels_from_names(names: Sequence[str | None], model: str = "The model") -> 
     >>> labels_from_names(["LABEL_0", "LABEL_1", "LABEL_2"]) is None
     True
     """
-    plain = [str(name or "").strip().lower() for name in names]
+    plain = [
+        re.sub(r"^(label|class)?[\s\d:._-]*", "", str(name or "").strip().lower()) for name in names
+    ]
 
-    if any(re.fullmatch(r"(label|class)?[\s_-]*\d*|none", name) for name in plain):
+    if any(name in ("", "none") for name in plain):
         return None
     stems = [label[:6] for label in NLI_LABELS]  # entail(ed), neutra(l), contra(dictory)
+    if sorted(plain) == ["c", "e", "n"]:
+        stems = ["e", "n", "c"]
     places = [[i for i, name in enumerate(plain) if name.startswith(stem)] for stem in stems]
     if any(len(positions) != 1 for positions in places):
         raise RespondentError(
@@ -64,20 +68,29 @@ def output_names(config: Mapping[str, Any], model: str = "The model") -> dict[in
     Raises
     ------
     RespondentError
-        ``id2label`` and ``label2id`` contradict each other.
+        ``id2label`` and ``label2id`` contradict each other, or one of them does not map numbers to
+        names or names to numbers.
 
     Examples
     --------
     >>> output_names({"id2label": {"0": "entailment", "1": "neutral", "2": "contradiction"}})
     {0: 'entailment', 1: 'neutral', 2: 'contradiction'}
     """
-    names = {int(i): name for i, name in (config.get("id2label") or {}).items()}
-    numbers = config.get("label2id")
-    if not isinstance(numbers, dict):
-        return names or None
+    try:
+        names = {int(i): str(name) for i, name in (config.get("id2label") or {}).items()}
+        named = {int(i): str(name) for name, i in (config.get("label2id") or {}).items()}
+    except (AttributeError, TypeError, ValueError):
+        raise RespondentError(
+            f"{model}, config.json: id2label does not map numbers to names, or label2id names to "
+            "numbers; correct them.",
+            kind="labels",
+        ) from None
 
-    named = {int(i): name for name, i in numbers.items()}
-    if names and named != names:
+    if not names or not named:
+        return names or named or None
+    if {i: name.casefold() for i, name in names.items()} != {
+        i: name.casefold() for i, name in named.items()
+    }:
         raise RespondentError(
             f"{model}, config.json: id2label contradicts label2id; correct one of them.",
             kind="labels",

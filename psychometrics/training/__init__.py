@@ -45,8 +45,9 @@ def train_nli(
         path is a CSV, JSON-lines or Parquet file with columns ``premise, hypothesis, label``;
         anything else is a hub id (``"nyu-mll/multi_nli"``). Several sources are concatenated.
         Labels are names (*entailment*, *neutral*, *contradiction*, their verbs or first letters, in
-        any case), in data sets the names of their classes, or 0, 1 and 2 in this order. The
-        pairs of one premise in ten are held out by the hash of the premise (for MNLI's sample, the
+        any case), in data sets the names of their classes, or 0, 1 and 2 in this order, unless
+        another column has the name of each number. The pairs of one premise in ten are held out by
+        the hash of the premise (for MNLI's sample, the
         fixed held-out pairs; at most about 2,000 per source). All pairs of a DataFrame are used for
         training.
     output : str or Path

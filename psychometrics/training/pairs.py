@@ -101,6 +101,10 @@ def _labelled_pairs(data: str | Sequence[str] | pd.DataFrame, split: bool = Fals
             frame["held_out"] = is_split and _hash_split(frame["premise"], len(frame) // 2000)
 
         labels, is_unnamed = _read_labels(frame["label"], name)
+        if is_unnamed and (meanings := _find_meanings(labels, frame.drop(columns="label"))):
+            labels = labels.map({-1: -1} | meanings)
+            is_unnamed = False
+
         frames.append(frame.assign(label=labels))
         if is_unnamed and name not in ("mnli", "snli"):
             unnamed.append(name)
@@ -159,6 +163,21 @@ def _read_labels(labels: pd.Series, source: str) -> tuple[pd.Series, bool]:
             f"three; write {', '.join(NLI_LABELS)}."
         )
     return texts.map(numbers), bool(unnamed)
+
+
+def _find_meanings(numbers: pd.Series, columns: pd.DataFrame) -> dict[int, int]:
+    """Find the meaning of each number in the column that names the labels, if there is one."""
+    for column in columns:
+        try:
+            names, is_unnamed = _read_labels(columns[column], column)
+        except DataError:
+            continue
+
+        meanings = {pair for pair in zip(numbers, names, strict=True) if min(pair) >= 0}
+        if not is_unnamed and len(meanings) == 3 and set(dict(meanings).values()) == {0, 1, 2}:
+            return dict(meanings)
+
+    return {}
 
 
 def _hash_split(texts: Sequence[str], one_in: int = 10) -> list[bool]:
