@@ -202,6 +202,8 @@ def test_rows_with_numbered_runs_and_no_respondent_are_runs_of_one(runs):
     of_people = _wide().drop(columns="id")
     assert _read(of_people.assign(**{runs: 1}))["respondent_id"].nunique() == 2
     assert _read(of_people.assign(session_id=["k3", "m9"]))["respondent_id"].nunique() == 2
+    personas = of_people.assign(**{runs: [3, 5], "persona": ["a", "b"]})
+    assert _read(personas)["respondent_id"].nunique() == 2, "nobody knows what persona means"
 
 
 def test_rows_of_a_respondent_whose_column_is_named_are_runs():

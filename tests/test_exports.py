@@ -593,6 +593,15 @@ def test_a_last_respondent_who_answers_with_options_is_none_of_the_statistics(ro
     assert _values(_read(_table(rows))) == {chr(ord("a") + n): row for n, row in enumerate(rows)}
 
 
+def test_people_called_like_a_statistic_are_people_and_times_are_no_series():
+    table = _table([*ROWS.values(), [0] * 7, [1, 2] * 3 + [1]])
+    for names in (["a", "b", "Max", "c"], ["a", "b", "Media", "c"], ["RI", "TN", "SD", "TX"]):
+        assert _read(table.assign(id=names))["respondent_id"].nunique() == 4
+    numbered = table.rename(columns={item: f"q{n}" for n, item in enumerate(ITEMS, 1)})
+    times = {f"t{n}": 800 + n for n in range(1, 8)}
+    assert _values(_read(numbered.assign(**times))) == _values(_read(table))
+
+
 def test_a_last_respondent_called_max_is_kept_unless_all_its_answers_are_the_highest():
     table = _table([*ROWS.values(), [1] * 7]).assign(id=["a", "b", "Max"])
     assert _values(_read(table))["Max"] == [1] * 7

@@ -518,9 +518,22 @@ def test_other_numbers_after_the_answers_revoke_nothing(line):
 
 
 @pytest.mark.parametrize(
+    "reply",
+    ["<survey>\n1: 4\n</survey>", "<json>{\"answer\": 4}</json>", "4 – Es macht mir großen Spaß.",
+     "<likert_response>4</likert_response>", "4（比较准确）", "4 (Довольно точно)",
+     "4 - I never miss a chance.", "4 - I feel uncertain in new groups", "4, ich bin nie allein",
+     '{"answer": 4, "total": 4, "max_score": 5}', '{"answer": 4, "time_range": "last 2 weeks"}',
+     '{"answer": 4, "scale": {"min": 1, "max": 5, "points": 5}}',
+     '{"answer": 4, "scale": "5=very accurate, 1=very inaccurate"}'],
+)  # fmt: skip
+def test_marks_reasons_and_scales_around_an_answer_leave_it_as_it_is(reply):
+    assert read(reply, 1) == [("ok", 4.0)]
+
+
+@pytest.mark.parametrize(
     "remark",
     [". Scratch that.", ", just kidding", " (unless I am tired)", " - oops", ", falsch", ": never",
-     " (wrong)", ", nunca", "（并非如此）", " (наоборот)", "، خطأ", " - niet"],
+     " (wrong)", ", nunca", "（我不确定）", " (не так)", "، ليس صحيحا", " - niet"],
 )  # fmt: skip
 def test_a_remark_that_may_revoke_an_answer_makes_it_unreadable(remark):
     assert read(f"1: 4{remark}", 1) == [UNREAD]

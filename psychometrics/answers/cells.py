@@ -191,7 +191,8 @@ class _CellReader:
         strays = pd.DataFrame({c: self._find_strays(used, decoded[c]) for c in _CODINGS})
         fitting = [c for c in _CODINGS if strays[c].equals(strays.all(axis=1))]
         # 0 is a usual code for no answer, but 4 among answers from 1 is not
-        explained = (~strays).mul(strays[usual] & (used["value"] != 0).array, axis=0).any()
+        is_label = (used["value"] != 0) & (used["value"] % 1 == 0)
+        explained = (~strays).mul(strays[usual] & is_label.array, axis=0).any()
         rivals = fitting or [coding for coding in _CODINGS if explained[coding]]
         values = next(iter(self.options.values())).values
         low, high = used["value"].agg(["min", "max"])

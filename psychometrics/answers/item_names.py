@@ -231,11 +231,10 @@ class _ItemNames:
                 series = self._find_series(_GENERIC, groups) or {}
                 # I1 to I7 may be items of insomnia if G1 to G7 are items of something else
                 letter = next((x for x in "ivxq" if series.keys() <= groups.get(x, {}).keys()), "")
-                rivals = [stem for stem in groups.keys() - _GENERIC if stem.isalpha()]
+                rivals = [stem for stem in groups.keys() - _GENERIC - {"t"} if len(stem) == 1]
                 for stem in rivals if letter else ():
                     places = range(1, max(len(series), len(groups[stem])) + 1)
-                    is_alike = len(stem) == 1 or letter != "q"
-                    if is_alike and {*groups[stem].values()} == {*places}:
+                    if {*groups[stem].values()} == {*places}:
                         return {}
             return series
 

@@ -60,6 +60,7 @@ _ITEMS = ("item_id", "item", "item_text", "item_name", "question_id", "question"
 _VALUES = ("value", "resp", "response", "answer", "rating", "choice", "option", "reply",
            "score")  # fmt: skip
 _CONDITIONS = ("condition", "persona_row", "agent_name")
+_LONGEST_NAME = 60  # most characters in the name of a person
 # Endings of headers that often name persons.
 _PERSONAL = ("id", "code", "token", "key", "name")
 # Labels of rows below the answers, such as "Mean" or "n = 20".
@@ -272,8 +273,9 @@ class _LayoutReader:
     def _refuse_footer(self, wide: dict[str, str], is_named: pd.Series) -> None:
         """Refuse a last row with a label such as *Mean* or with statistics of the rows above it.
 
-        The label is left of the answers and must not occur above. A statistic must be no option in
-        a column in which all numbers above are options; a maximum or a minimum must have a label.
+        The label is left of the answers and must not occur above. One of the last six rows may have
+        statistics, which must be no option in a column in which all numbers above are options, or
+        be called a minimum or a maximum.
         """
         cells = self.table.cells
         left = cells.iloc[:, : cells.columns.get_loc(next(iter(wide)))]
@@ -283,12 +285,17 @@ class _LayoutReader:
         numbers = numbers.apply(pd.to_numeric, errors="coerce")
         is_odd = numbers.notna() & ~numbers.isin({h: o.values for h, o in options.items()})
 
-        for end in range(max(1, len(cells) - 6), len(cells)):
+        filled = np.flatnonzero(numbers.notna().any(axis=1))
+        for end in filled[:0:-1][:6]:
             above, row = numbers[:end], numbers.iloc[end]
             label = next(filter(None, map(_as_name, left.iloc[end])), "")
             is_label = _FOOTER.fullmatch(label) and not left[:end].isin([label]).any(axis=None)
-            is_new = (is_odd.iloc[end] & ~is_odd[:end].any()).any() or _EXTREME.fullmatch(label)
-            statistics = (above.mean(), above.sum(), above.std(), above.min(), above.max())
+            is_label = is_label and end == filled[-1]
+            is_new = (is_odd.iloc[end] & ~is_odd[:end].any()).any()
+            statistics = [above.mean(), above.sum(), above.std()]
+            if _EXTREME.fullmatch(label):
+                is_new = True
+                statistics = [above.min() if label[1] in "iíIÍ" else above.max()]
             is_equal = any(((s - row).abs() < 0.051)[row.notna()].all() for s in statistics)
             if is_named[end] and (is_label or (is_new and is_equal)):
                 raise ParameterError(
@@ -515,6 +522,8 @@ class _LayoutReader:
         is_doubtful = is_model and not self.settings["respondent"]
         for name in self._find_common(_PERSONS, {*used, *self.conditions}) if is_doubtful else ():
             persons = cells[name].map(_as_name)
+            if persons.str.len().max() > _LONGEST_NAME:  # texts, such as prompts
+                continue
             if persons[persons != ""].groupby(rows["respondent_id"]).nunique().max() > 1:
                 raise ParameterError(
                     f"{self.place}: {respondents[0]} and {name} may both name the respondents; set "
@@ -547,7 +556,8 @@ class _LayoutReader:
 
         if not self.are_named:
             text = "no column names the respondents: each row is one (else set respondent)"
-            if self.has_runs_of_one and rows["run"].nunique() > 1:
+            others = [*self.left_out, *self.conditions]  # may tell respondents apart
+            if self.has_runs_of_one and rows["run"].is_unique and not others:
                 rows["respondent_id"] = "1"
                 text = "no column names respondents: all rows are runs of one (else set respondent)"
             self.notes.add("respondents", text)

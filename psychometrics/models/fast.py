@@ -391,7 +391,7 @@ def _shared_beginnings(texts: Sequence[list[int]]) -> tuple[list[list[int]], lis
         before = shared[-1] if shared else []
         pairs = zip(before, text[:-1], strict=False)
         common = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
-        if 2 * common >= max(len(text), len(before)):
+        if shared and 2 * common >= max(len(text), len(before)):
             shared[-1] = before[:common]
         else:
             shared.append(text[:-1])

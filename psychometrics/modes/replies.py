@@ -53,14 +53,14 @@ _REMARK = re.compile(r"\s*(?:[(\[,;–—\n]|[.:]\s|\s-\s)")
 _DOUBT = re.compile(
     r"(?i)\d|\b(or|not|perhaps|maybe|between|o|no|quizás?|tal vez|entre|oder|nicht|vielleicht|ou|"
     r"pas|peut-être|one|two|three|four|five|six|seven|eight|nine|ten|scratch (?:that|this|it)|"
-    r"(?:just|only) (?:kidding|joking)|take (?:that|this|it) back|chang\w+ my mind|instead|unless|"
-    r"unsure|uncertain|hypothetical\w*|reversed|mistake|oops|ni|ne|non|não|nein|kein\w*|niet|sondern|"
-    r"außer|salvo|sauf|scherz|irrtum|broma|erreur)\b|[^\W\d_a-zà-ɏ]"
+    r"(?:just|only) (?:kidding|joking)|take (?:that|this|it) back|chang\w+ my mind|hypothetical\w*|"
+    r"oops|scherz|irrtum|broma|не|нет|ні|لا|ليس|नहीं)\b|[不没沒未]|ない|なく|ません|안 |않|아니"
 )
-# Words of denial agree with the lowest option, and revoke any other.
+# Words of denial that begin a remark agree with the lowest option, and revoke any other.
 _DENIAL = re.compile(
-    r"(?i)\b(never|hardly|wrong|false|incorrect|untrue|nie|niemals|falsch|nunca|jamás|falso|jamais|"
-    r"faux)\b"
+    r"(?i)\W*(never|hardly|wrong|false|incorrect|untrue|reversed|a mistake|unsure|uncertain|unless|"
+    r"instead|nie|niemals|falsch|nein|kein\w*|sondern|außer|nunca|jamás|falso|salvo|jamais|faux|non|"
+    r"sauf|não|niet)\b"
 )
 _OPENING_WORDS = re.compile(
     r"(?i)^\W*(?:sure|certainly|of course|absolutely|okay|ok|here (?:you are|you go|are my "
@@ -99,14 +99,17 @@ _THOUGHTS = re.compile(rf"(?:{_BEGINS}).*?(?:{_ENDS}|\Z)", re.IGNORECASE | re.DO
 # The template may have written the first mark, so that the reply has only the second.
 _THOUGHTS_BEFORE = re.compile(rf"\A.*(?:{_ENDS})", re.IGNORECASE | re.DOTALL)
 _ANSWER_NAMES = (
-    r"(?:(?:begin|start|end|of|final|my)_?)*(?:final|answer|score|rating|choice|option|value|label|"
+    r"(?:\w+_)?(?:(?:begin|start|end|of|final|my)_?)*"
+    r"(?:final|answer|score|rating|choice|option|value|label|"
     r"response|reply|result|output|solution|box|respuesta|puntuación|antwort|réponse)s?"
 )
 _ANSWER_MARKS = re.compile(rf"<[/|]*(?:{_ANSWER_NAMES})\s*\|?>|</s>\s*\Z", re.IGNORECASE)
 # Marks of a text's form, and of the beginning of a turn, say nothing about what is between them.
 _FORM_NAMES = (
     r"[biups]|br|hr|em|strong|span|div|code|pre|[uo]l|li|table|thead|tbody|t[rdh]|h[1-6]|html|body|"
-    r"su[bp]|bos|begin_of_text|assistant|im_start\|>assistant|start_of_turn>model|"
+    r"su[bp]|main|section|article|details|blockquote|markdown|text|content|message|document|root|json|"
+    r"csv|xml|data|list|items?|survey|questionnaire|assessment|statements?|questions?|tool_call|"
+    r"start_of_turn_token|chatbot_token|bos|begin_of_text|assistant|im_start\|>assistant|start_of_turn>model|"
     r"start_header_id\|>assistant|end_header_id"
 )
 # What is between other marks, or after one that nothing ends, is no answer, whatever its name.
@@ -160,7 +163,7 @@ def parse_reply(
     an option (or both, if they agree). Besides these, the line may contain only the statement's own
     text, marks of emphasis, the highest label (``4/5``), words such as *I rate it* before the
     answer, and a remark (in brackets or after a comma, dash, colon or stop) without a number,
-    doubt, refusal or other option, in Latin letters. A label may be a word, such as *four*. A line
+    doubt, refusal or other option. A label may be a word, such as *four*. A line
     may begin with *Sure!* or the like.
     Several such answers may share a line, separated by commas; in a table, a row has the number and
     one answer. Labels alone answer the statements in order if there are as many lines as
@@ -352,7 +355,7 @@ class _Reader:
             return set()
 
         values = self.values.get(_normalise(text[: beginning.start()]), set())
-        if _DENIAL.search(remark) and values != {self.lowest_value}:
+        if _DENIAL.match(remark) and values != {self.lowest_value}:
             return set()
 
         words = _normalise(remark)
@@ -366,7 +369,9 @@ class _Reader:
 
 _ANSWER_KEYS = ("answer", "score", "value", "label", "rating", "choice", "option", "response",
                 "respuesta", "puntuación", "valor")  # fmt: skip
-_SCALE_KEY = re.compile(r"(?i)(?:^|_)(?:max(?:imum)?|scale|range|out_of|highest)(?:_(?!min)|$)")
+_SCALE_KEY = re.compile(
+    r"(?i)(?!.*(?:total|sum|time|age|date))(?:|.*_)(?:max(?:imum)?|scale|range|out_of|highest)(?:_(?!min)|$)"
+)
 _ITEM_KEYS = ("number", "no", "id", "item", "statement", "question", "index", "afirmación")
 _OPENING = re.compile(r"[{\[]")
 _OPENINGS = 200  # most brackets to try
@@ -489,7 +494,7 @@ class _ReplyReader:
         if not isinstance(content, tuple):
             return []
         if self._has_other_scale(content):
-            rest = tuple(pair for pair in content if not _SCALE_KEY.search(str(pair[0])))
+            rest = tuple(pair for pair in content if not _SCALE_KEY.match(str(pair[0])))
             answers = self._read_json(rest, depth + 1)
             return [(number, ("unreadable", None)) for number, _ in answers]
 
@@ -525,11 +530,16 @@ class _ReplyReader:
 
     def _has_other_scale(self, content: tuple[tuple[Any, Any], ...]) -> bool:
         """Return whether an object names a highest label, or a range, that is not the options'."""
-        bounds = [self.readers[0].lowest, self.readers[0].highest]
+        reader = self.readers[0]
+        bounds = {reader.lowest, reader.highest}
+        alone = {reader.highest, str(len(reader.names))}
+        if reader.highest.isdigit():  # of a total
+            alone.add(str(int(reader.highest) * len(self.readers)))
+
         for key, value in content:
             numbers = re.findall(r"(?<!\w)(?<![^\W\d]-)\d+(?!\w|-[^\W\d])", str(value))  # not GAD-7
-            is_scale = _SCALE_KEY.search(str(key)) and numbers not in ([], bounds[1:])
-            if is_scale and [numbers[0], numbers[-1]] != bounds:
+            is_own = bounds <= {*numbers} or {*numbers} - {reader.lowest} <= alone
+            if _SCALE_KEY.match(str(key)) and not is_own:
                 return True
 
         return False

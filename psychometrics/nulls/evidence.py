@@ -420,8 +420,8 @@ def _groups_of_items(name: str, groups: pd.Series | None, items: pd.Index) -> np
         return None
 
     groups = pd.Series(groups)
-    if not isinstance(groups.index, pd.RangeIndex):
-        groups = groups.reindex(items)
+    if not groups.index.equals(pd.RangeIndex(len(groups))):
+        groups = groups[~groups.index.duplicated(keep=False)].reindex(items)
     if len(groups) != len(items) or groups.isna().any():
         raise ParameterError(f"{name}s: give a {name} for each of the {len(items)} items.")
     return groups.to_numpy()

@@ -12,8 +12,8 @@ from ..nulls.evidence import profile_agreement
 from ..questionnaires import AnyQuestionnaires, Questionnaire, load_questionnaires
 
 INDEPENDENT = (
-    "Agreement speaks for a score only if the respondents were trained apart, as seeds and "
-    "fine-tunes are. Families and versions of chat models, and runs of a model, are not "
+    "Agreement speaks for a score only if the respondents were trained apart from one network, as "
+    "seeds and fine-tunes are. Families and versions of chat models, and runs of a model, are not "
     "independent respondents."
 )
 """The sentence to print with every agreement."""
@@ -99,7 +99,7 @@ def _agree(
     answers = items.groupby(["respondent_id", "item_id"])["score"].mean().unstack()
     spread = np.minimum(np.ptp(complete, axis=1), np.ptp(answers.loc[complete.index], axis=1))
     usable = complete[spread > 1e-9 * complete.abs().max(axis=1)]
-    is_copy = usable.round(4).duplicated()
+    is_copy = (usable / usable.abs().max(axis=None)).round(4).duplicated()
     notes = []
     if len(complete) < len(scores):
         notes.append(f"left out: {len(scores) - len(complete)} with gaps")

@@ -12,6 +12,7 @@ from ..exceptions import ParameterError, QuestionnaireError, RespondentError
 from ..questionnaires import AnyQuestionnaires
 from .agreement import agreement_table
 from .assessments import Assessment, Comparison
+from .own_base import keep_possible_twins
 from .profiles import assess, differences, judge_respondents, name_models
 
 
@@ -86,8 +87,12 @@ def _compare(
     assessments: dict[str, Assessment], failures: dict[str, str], read: pd.DataFrame | None = None
 ) -> Comparison:
     """Return the comparison of assessed respondents."""
-    questionnaires = next(iter(assessments.values())).questionnaires
+    first = next(iter(assessments.values()))
+    questionnaires = first.questionnaires
     items = pd.concat([each.items for each in assessments.values()])
+    if first.base is not None:
+        items = keep_possible_twins(items, first.base)
+
     return Comparison(
         assessments,
         differences(assessments, questionnaires),

@@ -15,7 +15,7 @@ from ..asking.population import population_table, untouched_bases
 from ..exceptions import ParameterError, PsychometricsError, RespondentError
 from ..models.loading import load_config, load_model
 from ..models.model_files import read_json
-from ..models.sources import SMOLLM2, find
+from ..models.sources import BASE_MODEL, SMOLLM2, base_path, find
 from ..nulls.evidence import profiles
 from ..paths import data_dir
 from ..questionnaires import Questionnaire
@@ -199,11 +199,25 @@ def keep_possible_twins(rivals: pd.DataFrame, base: UntouchedBase) -> pd.DataFra
     >>> keep_possible_twins(rivals, UntouchedBase("embedded", 6))["respondent_id"].tolist()
     ['minilm-snli-l6-s3', 'mine']
     """
-    names = list(rivals.get("respondent_id", []))
-    known = pd.DataFrame(untouched_bases(names))
-    depth = base.layers or _DEPTHS.get(base.base)
-    is_twin = base.is_own & (known["base"] == base.base) & (known["layers"] == depth)
-    return rivals[(is_twin | known["layers"].isna()).to_numpy()]
+    if rivals.empty:
+        return rivals
+
+    names = rivals["respondent_id"].unique().tolist()
+    known = pd.DataFrame(untouched_bases(names), index=names)
+    usual = _usual_name(base.base)
+    depth = base.layers or _DEPTHS.get(usual)
+    is_twin = base.is_own & (known["base"] == usual) & (known["layers"] == depth)
+    return rivals[rivals["respondent_id"].map(is_twin | known["layers"].isna())]
+
+
+def _usual_name(base: str) -> str:
+    """Return the name by which a base is embedded, if it is, whatever a model calls it."""
+    if base in ("embedded", BASE_MODEL, base_path()):
+        return "embedded"
+    with contextlib.suppress(RespondentError):
+        if base == str(find(SMOLLM2).folder):
+            return SMOLLM2
+    return base
 
 
 def _substitute(problem: str) -> UntouchedBase:

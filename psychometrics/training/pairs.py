@@ -168,6 +168,8 @@ def _read_labels(labels: pd.Series, source: str) -> tuple[pd.Series, bool]:
 def _find_meanings(numbers: pd.Series, columns: pd.DataFrame) -> dict[int, int]:
     """Find the meaning of each number in the column that names the labels, if there is one."""
     for column in columns:
+        if not re.search("label|gold|class|text|name", str(column).lower()):
+            continue  # such as predictions
         try:
             names, is_unnamed = _read_labels(columns[column], column)
         except DataError:
