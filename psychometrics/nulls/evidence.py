@@ -424,7 +424,7 @@ def _groups_of_items(name: str, groups: pd.Series | None, items: pd.Index) -> np
         groups = groups[~groups.index.duplicated(keep=False)].reindex(items)
     if len(groups) != len(items) or groups.isna().any():
         raise ParameterError(f"{name}s: give a {name} for each of the {len(items)} items.")
-    return groups.to_numpy()
+    return np.asarray(groups)
 
 
 def _unit_scores(values: np.ndarray, scales: np.ndarray | None, names: pd.Index) -> np.ndarray:
