@@ -34,7 +34,7 @@ from psychometrics.nulls.evidence import (
     resized,
 )
 from psychometrics.paths import data_dir
-from psychometrics.reports.five_tests import examine_answers
+from psychometrics.reports.five_tests import examine_answers, examine_models
 from psychometrics.reports.populations import _with_intervals_over_bases, size_verdicts
 from psychometrics_book.studies.untrained import EXPECTED as SIGNS
 from psychometrics_book.studies.untrained import (
@@ -592,6 +592,15 @@ def test_a_twin_test_is_open_in_doubt_and_placebos_have_no_say():
     assert _judge(agreement=[0.2, 0.6]) == "failed"
     assert _judge(questionnaire=["placebo_defects", "placebo_weather"], agreement=0.2) == "failed"
     assert _judge(questionnaire=["gad7", "phq9"], agreement=[0.6, 0.2]) == "open"
+
+
+def test_models_on_another_network_are_no_twins_of_the_first_in_a_comparison():
+    names = ["minilm-both-l6-s1", "smol-both-r8-s2", "minilm-snli-l6-s3"]
+    compared = pm.comparisons.compare_models(names, "gad7", against=None)
+    (row,) = compared.agreement.itertuples()
+    assert (row.respondents, row.note) == (2, "left out: 1 on another network")
+    *_, twin = examine_models(compared.assessments, compared.agreement)
+    assert len(twin.results) == 1
 
 
 def test_one_respondent_has_no_agreement_and_the_table_says_why(twenty):

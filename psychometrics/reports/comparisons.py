@@ -90,13 +90,17 @@ def _compare(
     first = next(iter(assessments.values()))
     questionnaires = first.questionnaires
     items = pd.concat([each.items for each in assessments.values()])
-    if first.base is not None:
-        items = keep_possible_twins(items, first.base)
+    twins = items if first.base is None else keep_possible_twins(items, first.base)
+    agreement = agreement_table(twins, questionnaires)
+    others = items["respondent_id"].nunique() - twins["respondent_id"].nunique()
+    if others:
+        agreement["note"] = f"left out: {others} on another network; " + agreement["note"]
+        agreement["note"] = agreement["note"].str.removesuffix("; ")
 
     return Comparison(
         assessments,
         differences(assessments, questionnaires),
-        agreement_table(items, questionnaires),
+        agreement,
         failures,
         read,
     )
