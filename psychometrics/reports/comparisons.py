@@ -94,7 +94,7 @@ def _compare(
     agreement = agreement_table(twins, questionnaires)
     others = items["respondent_id"].nunique() - twins["respondent_id"].nunique()
     if others:
-        agreement["note"] = f"left out: {others} on another network; " + agreement["note"]
+        agreement["note"] = f"left out: {others} on another network or depth; " + agreement["note"]
         agreement["note"] = agreement["note"].str.removesuffix("; ")
 
     return Comparison(
