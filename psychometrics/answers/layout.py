@@ -519,16 +519,9 @@ class _LayoutReader:
 
         used_or_own = {*used, *self.conditions, "questionnaire", "mode", "status"}
         is_model = bool(respondents) and _plain_name(respondents[0]) in map(_plain_name, _MODELS)
-        is_doubtful = is_model and not self.settings["respondent"]
-        for name in self._find_common(_PERSONS, {*used, *self.conditions}) if is_doubtful else ():
-            persons = cells[name].map(_as_name)
-            if persons.str.len().max() > _LONGEST_NAME:  # texts, such as prompts
-                continue
-            if persons[persons != ""].groupby(rows["respondent_id"]).nunique().max() > 1:
-                raise ParameterError(
-                    f"{self.place}: {respondents[0]} and {name} may both name the respondents; set "
-                    f"respondent={respondents[0]} if its rows are runs, or respondent={name}."
-                )
+        if is_model and not self.settings["respondent"]:
+            self._refuse_persons(rows["respondent_id"], respondents[0], {*used, *self.conditions})
+
         self.are_named = bool(respondents)
         self.repeats_are_runs = is_model or bool(self.settings["respondent"])
         self.has_runs = bool(runs)
@@ -538,6 +531,17 @@ class _LayoutReader:
         self.has_runs_of_one = bool(of_one)
         self.left_out = [name for name in cells.columns if name not in used_or_own]
         return rows
+
+    def _refuse_persons(self, models: pd.Series, column: str, taken: set[str]) -> None:
+        """Refuse several persons within a model, unless a setting says which are respondents."""
+        for name in self._find_common(_PERSONS, taken):
+            persons = self.table.cells[name].map(_as_name)
+            is_text = persons.str.len().max() > _LONGEST_NAME  # such as a prompt
+            if not is_text and persons[persons != ""].groupby(models).nunique().max() > 1:
+                raise ParameterError(
+                    f"{self.place}: {column} and {name} may both name the respondents; set "
+                    f"respondent={column} if its rows are runs, or respondent={name}."
+                )
 
     def _join_names(self, columns: list[str]) -> list[str]:
         parts = [self.table.cells[name].map(_as_name) for name in columns]

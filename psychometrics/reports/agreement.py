@@ -125,11 +125,17 @@ def _agree(
         row["share"] = np.clip(share, 0, 1)
 
     if respondent in usable.index:
-        profiles = stats.zscore(usable.to_numpy(), axis=1)
-        place = usable.index.get_loc(respondent)
-        mean_of_others = np.delete(profiles, place, axis=0).mean(axis=0) / profiles.shape[1]
-        dealt = np.random.default_rng(0).permuted(np.tile(profiles[place], (draws, 1)), axis=1)
-        row["with_others"] = profiles[place] @ mean_of_others
-        row["null_with_others"] = np.quantile(dealt @ mean_of_others, 0.95)
-
+        row |= _agree_with_others(usable, respondent, draws)
     return row | {"note": "; ".join(notes)}
+
+
+def _agree_with_others(scores: pd.DataFrame, respondent: str, draws: int) -> dict[str, float]:
+    """Return a respondent's mean correlation with the others, with its null."""
+    profiles = stats.zscore(scores.to_numpy(), axis=1)
+    place = scores.index.get_loc(respondent)
+    mean_of_others = np.delete(profiles, place, axis=0).mean(axis=0) / profiles.shape[1]
+    dealt = np.random.default_rng(0).permuted(np.tile(profiles[place], (draws, 1)), axis=1)
+    return {
+        "with_others": profiles[place] @ mean_of_others,
+        "null_with_others": np.quantile(dealt @ mean_of_others, 0.95),
+    }
