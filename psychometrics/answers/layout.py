@@ -371,25 +371,7 @@ class _LayoutReader:
         that are only numbers.
         """
         wide = self.names.find_all(headers)
-        described = {}
-        marked = []
-        for header in headers:
-            text = self.table.texts.get(header, header)
-            item = self.names.find(text) or self.names.described(text)
-            if item is None:
-                continue
-            if self.names.find(header) not in (None, item):
-                raise ParameterError(
-                    f"{self.place}, column {header}: the description is the text of {item}; "
-                    f"correct it or the header, or {_BY_TABLE}."
-                )
-
-            described[header] = item
-            bare_text = _without_mark(text)
-            is_word = bare_text and not text[len(bare_text)].isalnum() and not self.names.find(text)
-            if is_word and item in (self.names.find(bare_text), self.names.described(bare_text)):
-                marked.append(header)
-
+        described, marked = self._described_columns(headers)
         more = len({*described.values()}) - len({*wide.values()})
         by_number = not any(map(self.names.find, headers))
         differs = any(wide.get(header, item) != item for header, item in described.items())
@@ -423,6 +405,29 @@ class _LayoutReader:
         if is_lone and _numbered_names(wide).keys() & _GENERIC:
             return {}, ()
         return wide, tuple(name for name in wide if name in marked)
+
+    def _described_columns(self, headers: list[str]) -> tuple[dict[str, str], list[str]]:
+        """Return the items of headers by their descriptions, and the headers marked as reversed."""
+        described = {}
+        marked = []
+        for header in headers:
+            text = self.table.texts.get(header, header)
+            item = self.names.find(text) or self.names.described(text)
+            if item is None:
+                continue
+            if self.names.find(header) not in (None, item):
+                raise ParameterError(
+                    f"{self.place}, column {header}: the description is the text of {item}; "
+                    f"correct it or the header, or {_BY_TABLE}."
+                )
+
+            described[header] = item
+            bare_text = _without_mark(text)
+            is_word = bare_text and not text[len(bare_text)].isalnum() and not self.names.find(text)
+            if is_word and item in (self.names.find(bare_text), self.names.described(bare_text)):
+                marked.append(header)
+
+        return described, marked
 
     def _named_columns(self, headers: list[str]) -> dict[str, str]:
         """Map headers to items by the setting ``columns``."""
@@ -525,10 +530,8 @@ class _LayoutReader:
         self.are_named = bool(respondents)
         self.repeats_are_runs = is_model or bool(self.settings["respondent"])
         self.has_runs = bool(runs)
-        of_one = self.settings["run"] or [
-            name for name in runs if _plain_name(name) in _RUNS_OF_ONE
-        ]
-        self.has_runs_of_one = bool(of_one)
+        is_set = bool(self.settings["run"])
+        self.has_runs_of_one = is_set or bool({*map(_plain_name, runs)} & {*_RUNS_OF_ONE})
         self.left_out = [name for name in cells.columns if name not in used_or_own]
         return rows
 

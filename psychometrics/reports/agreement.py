@@ -95,6 +95,26 @@ def _agree(
     if scores.shape[1] < 2:
         return {"respondents": len(scores), "items": 1, "note": "agreement needs two items"}
 
+    usable, notes = _leave_out(scores, items)
+    row = {"respondents": len(usable), "items": scores.shape[1]}
+    if len(usable) < 2:
+        return row | {"note": "; ".join([*notes, "agreement needs two independent respondents"])}
+
+    draws = _DRAWS if usable.size <= _LARGE else _FEWER_DRAWS
+    result = profile_agreement(usable, cells=cells, draws=draws)
+    row |= {"agreement": result["value"]} | result[["low", "high", "null", "p"]].to_dict()
+    if cells.nunique() > 1:
+        row |= {"scale_by_key": result["between"], "p_beyond": result["p_within"]}
+        share = result["between"] / result["value"] if result["value"] > 0 else np.nan
+        row["share"] = np.clip(share, 0, 1)
+
+    if respondent is not None and respondent in usable.index:
+        row |= _agree_with_others(usable, respondent, draws)
+    return row | {"note": "; ".join(notes)}
+
+
+def _leave_out(scores: pd.DataFrame, items: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Return the scores of respondents that can agree, and notes on the others."""
     complete = scores.dropna()
     answers = items.groupby(["respondent_id", "item_id"])["score"].mean().unstack()
     spread = np.minimum(np.ptp(complete, axis=1), np.ptp(answers.loc[complete.index], axis=1))
@@ -112,21 +132,7 @@ def _agree(
     elif is_copy.sum() == len(usable) - 1 > 0:
         notes.append("all gave the same answers")
 
-    row = {"respondents": len(usable), "items": scores.shape[1]}
-    if len(usable) < 2:
-        return row | {"note": "; ".join([*notes, "agreement needs two independent respondents"])}
-
-    draws = _DRAWS if usable.size <= _LARGE else _FEWER_DRAWS
-    result = profile_agreement(usable, cells=cells, draws=draws)
-    row |= {"agreement": result["value"]} | result[["low", "high", "null", "p"]].to_dict()
-    if cells.nunique() > 1:
-        row |= {"scale_by_key": result["between"], "p_beyond": result["p_within"]}
-        share = result["between"] / result["value"] if result["value"] > 0 else np.nan
-        row["share"] = np.clip(share, 0, 1)
-
-    if respondent in usable.index:
-        row |= _agree_with_others(usable, respondent, draws)
-    return row | {"note": "; ".join(notes)}
+    return usable, notes
 
 
 def _agree_with_others(scores: pd.DataFrame, respondent: str, draws: int) -> dict[str, float]:
