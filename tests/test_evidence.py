@@ -25,6 +25,7 @@ from psychometrics.measures.reliability import alpha, omega
 from psychometrics.measures.scoring import keyed_items
 from psychometrics.measures.structure import heterotrait_monotrait
 from psychometrics.measures.validity import term_silhouettes
+from psychometrics.models.sources import BASE_MODEL, SMOLLM2, base_path, find
 from psychometrics.nulls.evidence import (
     evidence,
     jackknife,
@@ -35,6 +36,7 @@ from psychometrics.nulls.evidence import (
 )
 from psychometrics.paths import data_dir
 from psychometrics.reports.five_tests import examine_answers, examine_models
+from psychometrics.reports.own_base import UntouchedBase, keep_possible_twins
 from psychometrics.reports.populations import _with_intervals_over_bases, size_verdicts
 from psychometrics_book.studies.untrained import EXPECTED as SIGNS
 from psychometrics_book.studies.untrained import (
@@ -601,6 +603,23 @@ def test_models_on_another_network_are_no_twins_of_the_first_in_a_comparison():
     assert (row.respondents, row.note) == (2, "left out: 1 on another network or depth")
     *_, twin = examine_models(compared.assessments, compared.agreement)
     assert len(twin.results) == 1
+
+
+@pytest.mark.parametrize(
+    ("base", "twin"),
+    [
+        (base_path, "minilm-snli-l6-s3"),
+        (lambda: BASE_MODEL, "minilm-snli-l6-s3"),
+        (lambda: str(find(SMOLLM2).folder), "smol-both-r8-s2"),
+        (lambda: "somebody/other-base", None),
+    ],
+)
+def test_twins_are_known_by_their_base_whatever_the_model_calls_it(base, twin):
+    rivals = pd.DataFrame({"respondent_id": ["minilm-snli-l6-s3", "smol-both-r8-s2", "mine"]})
+    kept = keep_possible_twins(rivals, UntouchedBase(base()))["respondent_id"].tolist()
+    assert kept == [*filter(None, [twin]), "mine"]
+    not_own = keep_possible_twins(rivals, UntouchedBase("embedded", is_own=False))
+    assert not_own["respondent_id"].tolist() == ["mine"]
 
 
 def test_one_respondent_has_no_agreement_and_the_table_says_why(twenty):

@@ -533,7 +533,7 @@ class _ReplyReader:
         reader = self.readers[0]
         bounds = {reader.lowest, reader.highest}
         alone = {reader.highest, str(len(reader.names))}
-        if reader.highest.isdigit():  # of a total
+        if reader.highest.isdecimal():  # of a total
             alone.add(str(int(reader.highest) * len(self.readers)))
 
         for key, value in content:

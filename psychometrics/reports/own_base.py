@@ -212,10 +212,11 @@ def keep_possible_twins(rivals: pd.DataFrame, base: UntouchedBase) -> pd.DataFra
 
 def _usual_name(base: str) -> str:
     """Return the name by which a base is embedded, if it is, whatever a model calls it."""
-    if base in ("embedded", BASE_MODEL, base_path()):
-        return "embedded"
-    with contextlib.suppress(RespondentError):
-        if base == str(find(SMOLLM2).folder):
+    with contextlib.suppress(RespondentError):  # the weights here may be others
+        if base in ("embedded", BASE_MODEL, base_path()):
+            return "embedded"
+        # finding the model unpacks it, so only where a folder may be its own
+        if Path(base).name.startswith("gguf-") and base == str(find(SMOLLM2).folder):
             return SMOLLM2
     return base
 
